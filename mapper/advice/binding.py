@@ -8,7 +8,7 @@ from numaplan.common import shell_line
 from ..plan_file.plan import Plan
 from ..planning.candidates import Choice, choose, judged
 from ..planning.timed_task import TimedTask
-from ..planning.unplanned import alone, in_order
+from ..planning.unplanned import alone, in_openmp_order
 from .situation import Situation
 
 MANY = 128  # threads
@@ -78,7 +78,7 @@ def _placed(regions: int) -> str:
 
 def bound(situation: Situation) -> Advice | None:
     """To bind threads in the order in which they are made; of OpenMP, whose environment does that."""
-    instead = in_order(situation.task)
+    instead = in_openmp_order(situation.task)
     if not situation.openmp or not situation.gain(instead):
         return None
     return situation.advice(

@@ -8,7 +8,7 @@ import numpy as np
 from numaplan.analyzer import Advice, RegionUse
 
 from ..memory.run_table import PAGE, RunTable
-from ..planning.unplanned import alone, in_order
+from ..planning.unplanned import alone, in_openmp_order
 from .binding import BOUND
 from .changed_touch import touched_by_users
 from .first_writes import first_write
@@ -45,7 +45,7 @@ def _initialised(situation: Situation, groups: Sequence[Sequence[RegionUse]]) ->
     if not evidence:
         return None
     other = task.with_misses(touched_by_users(task.pages.recorded, numbers))
-    kept, order = in_order(task), in_order(other)
+    kept, order = in_openmp_order(task), in_openmp_order(other)
     gains = {
         "free": situation.gain(alone(other)),
         # What binding gains by itself is no gain of this.

@@ -45,18 +45,44 @@ def moving_part(lasted_s: Floats) -> Floats:
     return answer
 
 
-def page_moves(stats: PageCounts, stays: Floats, rows: Nodes, nodes: int) -> PageMoves:
+def shared_by_processes(stats: PageCounts, process: Nodes) -> NDArray[np.bool_]:
+    """(rows of the statistics,) whether threads of several processes use the page, or touched it first.
+
+    Such a page the kernel does not move, be it of a shared mapping or what a forked child and its parent have
+    in common. process: (N,) number of each thread's.
+    """
+    if not len(stats.region):
+        return np.zeros(0, bool)
+    least, most = len(process), -1
+    page = stats.page_number
+    low, high = np.full(int(page[-1]) + 1, least), np.full(int(page[-1]) + 1, most)
+    for threads in (stats.thread, stats.toucher):
+        if threads is None:
+            continue
+        known = (threads >= 0) & (threads < len(process))
+        np.minimum.at(low, page[known], process[threads[known]])
+        np.maximum.at(high, page[known], process[threads[known]])
+    answer: NDArray[np.bool_] = (low < high)[page]
+    return answer
+
+
+def page_moves(
+    stats: PageCounts, stays: Floats, rows: Nodes, nodes: int, held: NDArray[np.bool_] | None = None
+) -> PageMoves:
     """Expected moves when pages begin where they are touched first; stays: (N, N) how likely no page moves
     for the one's access to what the other touched; rows: (N,) row of each thread's node, of so many.
 
-    Of each region: its pages times the share of its accesses that are remote. None where nothing is known of
-    first touches. Lines are in other caches as far as threads of other nodes use the page, too.
+    held: (rows of the statistics,) whether the page stays in any case. Of each region: its pages times the
+    share of its accesses that are remote; none where nothing is known of first touches. Lines are in other
+    caches as far as threads of other nodes use the page, too.
     """
     outside = _outside_moves(stats, stays, rows)
     if stats.toucher is None or not len(stats.region):
         return outside
     known = (stats.thread >= 0) & (stats.toucher >= 0)
     known &= (stats.thread < len(stays)) & (stats.toucher < len(stays))
+    if held is not None:
+        known &= ~held
     count, made = len(stats.regions), stats.all_accesses
     remote = np.zeros(len(made))
     remote[known] = 1.0 - stays[stats.thread[known], stats.toucher[known]]
@@ -75,8 +101,8 @@ def page_moves(stats: PageCounts, stays: Floats, rows: Nodes, nodes: int) -> Pag
 def _outside_moves(stats: PageCounts, stays: Floats, rows: Nodes) -> PageMoves:
     """The same of memory that is in no region of its own."""
     used, shared = stats.elsewhere_pages, stats.elsewhere_shared
-    if used is None or shared is None or not shared.any():
-        return STILL
+    if stats.period > 1 or used is None or shared is None or not shared.any():
+        return STILL  # samples do not tell who touched a page first, nor who else uses it
     others = float(shared[np.not_equal.outer(rows, rows)].sum() / shared.sum())
     moved = (MOVED + SHARED * others) * float((used * (1 - stays)).sum())
     return PageMoves(moved, PAGE_LINES * moved * (OWN_LINES + (1 - OWN_LINES) * others))

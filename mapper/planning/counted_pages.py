@@ -19,6 +19,7 @@ from ..memory.page_moves import (
     followed_traffic,
     moving_part,
     page_moves,
+    shared_by_processes,
 )
 from ..memory.run_table import NO_TABLES, RunTable
 from ..memory.site_rules import Site, site_of
@@ -49,8 +50,9 @@ class CountedPages:
         lasted_s: Floats | float = math.inf,
     ) -> None:
         self.recorded, self._pools = recorded, pools
+        self._process = np.unique([process for process, _ in threads], return_inverse=True)[1]
         self._moving = np.outer(moving_part(np.broadcast_to(lasted_s, len(threads))), np.ones(len(threads)))
-        self._moving *= _of_one_process(threads)
+        self._moving *= np.equal.outer(self._process, self._process)  # what is in no region is told by pairs
         self._allocator = allocators(recorded, threads)
         self.accesses = exchanged_pages(recorded, pools, threads)
         self.by_memory = recorded.missed is not None and recorded.missed_before is not None
@@ -139,6 +141,7 @@ class CountedPages:
         if counts.toucher is not None:
             known = (counts.thread >= 0) & (counts.thread < threads)
             known &= (counts.toucher >= 0) & (counts.toucher < threads)
+            known &= ~shared_by_processes(counts, self._process)
             answer[known] = FOLLOWED * self._moving[counts.thread[known], counts.toucher[known]]
         return answer
 
@@ -213,7 +216,8 @@ class CountedPages:
             before = None if stats.before is None else stats.before * left
             stats = msgspec.structs.replace(stats, accesses=stats.accesses * left, before=before)
         near = stays * self.near(rows) + (1 - stays) / nodes
-        return page_moves(stats, 1 - self._moving * (1 - near), rows, nodes)
+        held = shared_by_processes(stats, self._process)
+        return page_moves(stats, 1 - self._moving * (1 - near), rows, nodes, held)
 
     def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int) -> set[Site]:
         """Sites in the tables of which more is local where they are touched first."""
@@ -264,14 +268,6 @@ class CountedPages:
         np.divide(traffic, seen[:, None], out=shares, where=seen[:, None] > 0)
         answer: Floats = shares * (np.maximum(made, seen) * stats.period)[:, None]
         return answer
-
-
-def _of_one_process(threads: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:
-    """(N, N) whether two are of one process. The kernel moves no page that several share: neither those of
-    shared mappings nor what a forked child has in common with its parent."""
-    own = np.unique([process for process, _ in threads], return_inverse=True)[1]
-    answer: NDArray[np.bool_] = np.equal.outer(own, own)
-    return answer
 
 
 def _to_memory(accesses: PageCounts) -> PageCounts:

@@ -19,12 +19,18 @@ def line_ways(
     as long on each of its cpus around: for the rest of the time it is as between two cpus of their place.
     place_of: number by cpu; within: (places,) ns that a line takes there.
     """
-    taken = taken_of(cpus, seats)
-    column = {cpu: at for at, cpu in enumerate(place_of)}
-    on = np.zeros((len(taken), len(column)))  # the share of its time that each is on each cpu
-    for thread, (own, seat) in enumerate(zip(cpus, taken, strict=True)):
-        near = {seat, *(cpu for cpu in own if place_of[cpu] == place_of[seat])}
-        on[thread, [column[cpu] for cpu in near]] = 1.0 / len(near)
-    floating = within[[place_of[cpu] for cpu in taken], None] * (1.0 - on @ on.T)
-    answer: Floats = np.where(np.equal.outer(taken, taken), floating, transfers(machine, taken))
-    return answer
+    taken = np.array(taken_of(cpus, seats), np.int64)
+    ways: Floats = transfers(machine, taken)
+    wide = np.array([len(own) > 1 for own in cpus], bool)
+    for seat in np.unique(taken[wide]).tolist():
+        members = np.flatnonzero(taken == seat)
+        if len(members) < 2:
+            continue
+        place = place_of[seat]
+        near = [{seat, *(cpu for cpu in cpus[thread] if place_of[cpu] == place)} for thread in members]
+        column = {cpu: at for at, cpu in enumerate(sorted(set().union(*near)))}
+        on = np.zeros((len(members), len(column)))  # the share of its time that each is on each cpu
+        for row, own in zip(on, near, strict=True):
+            row[[column[cpu] for cpu in own]] = 1.0 / len(own)
+        ways[np.ix_(members, members)] = within[place] * (1.0 - on @ on.T)
+    return ways

@@ -142,6 +142,7 @@ def plan_task(workload: Workload, machine: Machine, options: PlanOptions) -> tup
     nodes, cpus = resolve_pins(options.pins, workload.threads, usable)
     lane = _lanes(workload, nodes, cpus)
     made = workload.loads if workload.use is None else workload.use.accesses
+    ranks = creation_ranks(workload.threads, () if workload.apart else workload.lives)
     task = PlanTask(
         by_lane(workload, lane),
         usable,
@@ -149,7 +150,7 @@ def plan_task(workload: Workload, machine: Machine, options: PlanOptions) -> tup
         options,
         _of_lanes(nodes, lane),
         _of_lanes(cpus, lane),
-        ranks_of_lanes(creation_ranks(workload.threads, workload.lives), made, lane),
+        ranks_of_lanes(ranks, made, lane),
     )
     return task, lane
 

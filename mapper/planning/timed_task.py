@@ -261,7 +261,7 @@ class TimedTask:
             answer = counts.planned_traffic(pages.tables, rows, nodes, every=every)
         if roams:  # which of its threads is where is chance, also for what one allocated
             for pool in self.pools:
-                free = np.setdiff1d(pool, counts.tied)
+                free = np.setdiff1d(pool, [*counts.tied, *self.fixed])
                 answer[free] = answer[free].sum(axis=0) / max(len(free), 1)
         return answer
 
@@ -283,8 +283,9 @@ class TimedTask:
         limit = min(cost.total_ns for _, cost in tried) * (1 + LITTLE)
         cpus, cost = next(one for one in tried if one[1].total_ns <= limit)
         if cost.cpu_ns > ROAMS * cost.total_ns and (every := self.cpus.roaming(places, seats)):
-            roams = bool(self.cpus.waits(every)[np.concatenate(self.pools)].max() > SELDOM)
-            apart = self.reaching(self.traffic(places, pages, roams=roams), places)
+            free = np.setdiff1d(np.concatenate(self.pools), self.fixed)
+            roams = bool(self.cpus.waits(every)[free].max(initial=0.0) > SELDOM)
+            apart = self.reaching(self.traffic(places, pages, roams=True), places) if roams else traffic
             roaming = self.cost(every, seats, apart)
             if roaming.total_ns < (1 - ROAMS) * cost.total_ns:
                 return Placement(name, places, every, pages, apart, roaming, roams=roams)
@@ -311,11 +312,15 @@ class TimedTask:
         )
         return msgspec.structs.replace(cost, lines_ns=cost.lines_ns + moved.lines * self._apart)
 
-    def _left_behind(self, cpus: Sets) -> float:
-        """Of all lines, those that threads leave in caches, where each may be on any cpu of several nodes."""
+    def _left_behind(self, cpus: Sets) -> Floats:
+        """(N, N), or (1,) for all: on top of each line, what pairs leave in caches of which both, or one, may
+        be on any cpu of several nodes."""
         every = sum(len(node.cpus) for node in self.domains.machine.nodes)
-        anywhere = len(set(self.rows.tolist())) > 1 and all(len(own) == every for own in cpus)
-        return LEFT * self.moved_about if anywhere else 0.0
+        anywhere = np.array([len(own) == every for own in cpus], np.float64)
+        if len(set(self.rows.tolist())) < 2 or not anywhere.any():
+            return np.zeros(1)
+        answer: Floats = LEFT * self.moved_about * np.add.outer(anywhere, anywhere) / 2
+        return answer
 
     def line_ways(self, cpus: Sets, seats: Sets) -> Floats:
         """(N, N) ns that a line takes from the column's thread to the row's, with these cpus."""

@@ -72,17 +72,22 @@ def _mean(costs: Sequence[Cost], near: float, stays: float) -> Cost:
     return Cost(*(part(field) for field in Cost.__struct_fields__))
 
 
-def in_order(task: TimedTask) -> Placement:
+def in_order(task: TimedTask, ranks: Nodes | None = None) -> Placement:
     """Each thread bound to a cpu of its own in order of creation, node after node, and no more: memory is the
-    kernel's, which moves it (AutoNUMA)."""
+    kernel's, which moves it (AutoNUMA). ranks: (N,) another order."""
     seats = [(place, cpu) for place, node in enumerate(task.domains.machine.nodes) for cpu in node.cpus]
-    turns = np.array(seats)[task.ranks % len(seats)]
+    turns = np.array(seats)[(task.ranks if ranks is None else ranks) % len(seats)]
     places = turns[:, 0]
     cpus: Sets = [(int(cpu),) for cpu in turns[:, 1]]
     rows, nodes = task.rows[places], len(task.machine.nodes)
     traffic = task.reaching(task.pages.kernel_traffic(rows, nodes), places)
     cost = task.cost(cpus, cpus, traffic, task.pages.page_moves(rows, nodes))
     return Placement("bound in order", places, cpus, None, traffic, cost, moved=True)
+
+
+def in_openmp_order(task: TimedTask) -> Placement:
+    """The same where OpenMP binds its threads: by its own numbers, whatever else the program has made."""
+    return in_order(task, np.arange(task.problem.threads))
 
 
 def _begun(task: TimedTask) -> Nodes:

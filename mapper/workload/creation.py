@@ -11,16 +11,17 @@ from ..threads.problem import Floats, Nodes
 def creation_ranks(threads: Sequence[tuple[str, str]], lives: Sequence[tuple[int, int]]) -> Nodes:
     """(N,) how many threads were made before each one.
 
-    threads: (process, creation path); lives: (start, end) in ns, or nothing: then they are in order. A thread
-    may begin to run later than one that its creator made after it: it was made before that one began.
+    threads: (process, creation path); lives: (start, end) in ns of one clock, or nothing: then they are in
+    order. A thread may begin to run later than one that its creator made after it: it was made before that
+    one began.
     """
     if not lives:
         return np.arange(len(threads))
     made = np.array([start for start, _ in lives])
-    turn = np.zeros(len(threads), np.int64)
+    turn = np.arange(len(threads))
     for siblings in _siblings(threads):
         made[siblings] = np.minimum.accumulate(made[siblings][::-1])[::-1]
-        turn[siblings] = np.arange(1, len(siblings) + 1)
+        turn[siblings] = np.sort(siblings)
     answer = np.empty(len(threads), np.int64)
     answer[np.lexsort([turn, made])] = np.arange(len(threads))
     return answer

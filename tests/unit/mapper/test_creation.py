@@ -41,6 +41,11 @@ def test_the_tenth_thread_was_made_after_the_second() -> None:
     assert ranks(*made) == [0, 1, 4, 2, 3]
 
 
+def test_threads_of_one_moment_are_in_the_order_of_the_list() -> None:
+    made = [*(("p0", path, 0) for path in ("0", "0.1", "0.1.1", "0.2")), ("p1", "0", 0), ("p1", "0.1", 0)]
+    assert ranks(*made) == [0, 1, 2, 3, 4, 5]
+
+
 def test_a_lane_stands_where_its_busiest_thread_does() -> None:
     found = ranks_of_lanes(np.arange(5), np.array([9.0, 1.0, 5.0, 3.0, 2.0]), np.array([0, 1, 1, 2, 2]))
     assert found.tolist() == [0, 2, 3]

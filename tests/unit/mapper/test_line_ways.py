@@ -7,7 +7,7 @@ from numaplan.machine import Machine, transfers
 from numaplan.mapper import PlanOptions
 from numaplan.mapper.planning.line_ways import line_ways
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
+from numaplan.mapper.planning.timed_task import LEFT, TimedTask
 from tests.support.timed import workload
 
 MACHINE = Machine.load("2x4")
@@ -52,3 +52,15 @@ def test_a_crowded_node_is_no_cheaper_for_pairs_that_share_a_seat() -> None:
     seats = task.cpus.seats(np.zeros(5, np.int64))
     shared = task.cost([NODE] * 5, seats, np.zeros((5, 2))).lines_ns
     assert shared == pytest.approx(WITHIN * 1e6 * 9.75)
+
+
+@pytest.mark.parametrize(("machine", "bound", "more"), [("2x4", 0, 1.0), ("2x4", 1, 0.875), ("1x8", 0, 0.0)])
+def test_who_may_be_anywhere_leaves_lines_behind(machine: str, bound: int, more: float) -> None:
+    """Each two of eight exchange as much; pairs of the bound one, a quarter, leave half."""
+    everyone = {(one, other): 1e6 for one in range(8) for other in range(one)}
+    task = TimedTask(plan_task(workload(8, lines=everyone), Machine.load(machine), PlanOptions())[0])
+    seats, every = [(cpu,) for cpu in range(8)], tuple(range(8))
+    own = task.cost(seats, seats, np.zeros((8, len(task.machine.nodes)))).lines_ns
+    free = [*seats[:bound], *[every] * (8 - bound)]
+    left = task.cost(free, seats, np.zeros((8, len(task.machine.nodes)))).lines_ns
+    assert left == pytest.approx(own * (1 + LEFT * more))

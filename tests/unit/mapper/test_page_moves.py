@@ -18,6 +18,7 @@ from numaplan.mapper.memory.page_moves import (
     followed_traffic,
     moving_part,
     page_moves,
+    shared_by_processes,
 )
 from numaplan.mapper.planning.counted_pages import CountedPages
 from numaplan.mapper.workload.activity import Activity
@@ -117,10 +118,25 @@ def test_the_kernel_moves_no_page_that_two_processes_share() -> None:
     used, shared = pages_by_pairs(known.page, known.thread, known.toucher, known.accesses, 2)
     apart = replace(known, elsewhere=10 * used, elsewhere_pages=used, elsewhere_shared=shared)
     several, one = (CountedPages(apart, [], own, 1e9) for own in (threads, [("p0", "0"), ("p0", "0.1")]))
+    assert shared_by_processes(known, np.array([0, 1])).all()
     assert several.page_moves(ROWS, 2) == STILL
     assert one.page_moves(ROWS, 2).pages == pytest.approx(2 * 10 * (MOVED + SHARED / 2) / 2, rel=1e-6)
     assert several.kernel_traffic(ROWS, 2) == pytest.approx(np.array([[1050, 0], [1050, 0]]))
     assert one.kernel_traffic(ROWS, 2)[1, 1] > 0
+
+
+def test_a_page_that_another_process_has_stays_for_all() -> None:
+    """Of twenty pages that a process touched, two threads of it use all, and another process ten."""
+    page = np.concatenate([np.repeat(np.arange(10), 3), np.repeat(np.arange(10, 20), 2)])
+    thread = np.concatenate([np.tile([0, 1, 2], 10), np.tile([0, 1], 10)])
+    made, key = np.full(len(page), 50), RegionKey(kind="mmap", name="r", bytes=20 * PAGE)
+    stats = PageCounts([key], 0 * page, page, thread, made, made, toucher=0 * page)
+    assert (shared_by_processes(stats, np.array([0, 0, 1])) == (page < 10)).all()
+    rows = np.array([0, 1, 1])
+    counted = CountedPages(stats, [], [("p0", "0"), ("p0", "0.1"), ("p1", "0")], 1e9)
+    traffic = counted.kernel_traffic(rows, 2)
+    assert traffic[2].tolist() == [500, 0] and traffic[1, 0] == pytest.approx(500 + 500 * (1 - 0.9 / 2))
+    assert 0 < counted.page_moves(rows, 2).pages < 10 * MOVED
 
 
 def test_a_process_runs_for_the_stretches_in_which_any_of_its_threads_does() -> None:
