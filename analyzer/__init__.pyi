@@ -14,7 +14,7 @@ from .memory.line_costs import LineCost as LineCost, line_costs as line_costs
 from .memory.local_shares import LocalShares as LocalShares
 from .memory.own_code import call_of as call_of, own_code as own_code
 from .memory.page_counting import count_pages as count_pages, page_accesses as page_accesses
-from .memory.page_counts import BY_PAIRS as BY_PAIRS, CHANGES as CHANGES, PageCounts as PageCounts
+from .memory.page_counts import BY_PAIRS as BY_PAIRS, RESTACKED as RESTACKED, PageCounts as PageCounts
 from .memory.regions import RegionUse as RegionUse, region_uses as region_uses
 from .messages import (
     LINE_BYTES as LINE_BYTES,

@@ -15,9 +15,9 @@ PAGE = 4096
 PRIOR = 4.0  # misses of a row below which its group tells more of its rate than the row itself
 DATA_KINDS = ("static", "heap", "mmap", "file", "small", "other")
 
+RESTACKED = "restacked"  # a change: may be less than nothing
 # (N, N) each, of memory that is in no region of its own.
-CHANGES = "restacked"  # may be less than nothing
-BY_PAIRS = ("elsewhere", "elsewhere_missed", "elsewhere_pages", "elsewhere_shared", "small", CHANGES)
+BY_PAIRS = ("elsewhere", "elsewhere_missed", "elsewhere_pages", "elsewhere_shared", "small", RESTACKED)
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from numaplan.analyzer import CHANGES, PageCounts
+from numaplan.analyzer import RESTACKED, PageCounts
 from numaplan.common import BAD_JSON, UsageError
 from numaplan.machine import Machine
 from numaplan.profiler import RegionKey
@@ -152,7 +152,7 @@ def _matrices(facts: PartFacts, pairs: dict[str, Any], count: int) -> dict[str, 
     kinds = np.array(pairs["kind"], object)
     rows = _inside(pairs["thread"], 0, facts.own, "pairs: a thread")
     columns = _inside(pairs["other"], 0, count, "pairs: a thread")
-    least = np.where(kinds == CHANGES, -np.finfo(np.float64).max, 0.0)
+    least = np.where(kinds == RESTACKED, -np.finfo(np.float64).max, 0.0)
     values = _numbers(pairs["value"], "pairs: values", least)
     for name, matrix in answer.items():
         chosen = kinds == name

@@ -51,8 +51,8 @@ def shared_by_processes(stats: PageCounts, process: Nodes) -> NDArray[np.bool_]:
     Such a page the kernel does not move, be it of a shared mapping or what a forked child and its parent have
     in common. process: (N,) number of each thread's.
     """
-    if not len(stats.region):
-        return np.zeros(0, bool)
+    if not len(stats.region) or not process.any():  # there is one
+        return np.zeros(len(stats.region), bool)
     least, most = len(process), -1
     page = stats.page_number
     low, high = np.full(int(page[-1]) + 1, least), np.full(int(page[-1]) + 1, most)

@@ -51,8 +51,9 @@ class CountedPages:
     ) -> None:
         self.recorded, self._pools = recorded, pools
         self._process = np.unique([process for process, _ in threads], return_inverse=True)[1]
-        self._moving = np.outer(moving_part(np.broadcast_to(lasted_s, len(threads))), np.ones(len(threads)))
-        self._moving *= np.equal.outer(self._process, self._process)  # what is in no region is told by pairs
+        # (N, N), as what is in no region is told by pairs.
+        moving = moving_part(np.broadcast_to(lasted_s, len(threads)))
+        self._moving = moving[:, None] * np.equal.outer(self._process, self._process)
         self._allocator = allocators(recorded, threads)
         self.accesses = exchanged_pages(recorded, pools, threads)
         self.by_memory = recorded.missed is not None and recorded.missed_before is not None

@@ -36,15 +36,11 @@ from ..workload.siblings import by_distance, children_by_chance, siblings_of
 from ..workload.use import ThreadUse
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets, taken_of
-from .line_ways import line_ways
+from .lines import at_one_price, left_behind, line_ways, lines_between
 from .placement import Placement
 from .shared_caches import SharedCaches
 from .task import PlanTask
 
-# Of the lines of threads that nobody binds, what comes on top: they leave their own in caches of cpus that
-# they were on, and take them from there. Counted were, in the median of 44, 1.26 and 1.33 times as many as
-# expected without it (by default, and with memory interleaved), and 1.03 and 1.04 times of bound threads.
-LEFT = 0.3
 LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved about they leave their caches
 SHORT = 1e-9  # of a run whose length is not known (infinite), no time at all
 SELDOM = 1e-3  # of its time, that a thread may wait for a cpu and still stay where it is
@@ -121,7 +117,7 @@ class TimedTask:
 
     def _problem(self, pinned: Mapping[int, int], cpus: Mapping[int, int]) -> Problem:
         places = self.domains.machine
-        lines, share = self._at_one_price()
+        lines, share = at_one_price(self.use, self.ways)
         found = new_problem(
             lines,
             self.use.accesses,
@@ -135,22 +131,6 @@ class TimedTask:
         prices = self.ways.copy()
         np.fill_diagonal(prices, np.diag(prices) * share)
         return replace(found, objective="time", distances=prices)
-
-    def _at_one_price(self) -> tuple[Floats, float]:
-        """(N, N) lines for a solver that knows one price of a line within a place, alike for all pairs; and
-        what share of its lines a pair takes there, in the mean.
-
-        A pair that takes more of its lines there than others has less to gain by being there: its lines are
-        made fewer, so that two threads apart cost as much more than two together as these do.
-        """
-        lines, near, prices = self.use.lines, self.use.near, self.ways
-        if self.use.kept is None or len(prices) < 2 or not lines.any():
-            return lines, 1.0
-        share = float(near.sum() / lines.sum())
-        apart, within = float(prices[~np.eye(len(prices), dtype=bool)].mean()), float(np.diag(prices).mean())
-        if apart <= within:
-            return lines, share
-        return (lines * apart - near * within) / (apart - share * within), share
 
     def _pinned_places(self, pinned: Mapping[int, int], cpus: Mapping[int, int]) -> dict[int, int]:
         """Place by number of the thread; of a node with several caches in turn, but for pins to a cpu."""
@@ -232,16 +212,13 @@ class TimedTask:
         places = self.cpus.with_idle(places)
         counts, next_touch = self.pages.deciding, self.options.next_touch
         pages = place_pages(counts, self.ids[places], self.machine, next_touch=next_touch, spread=spread)
-        return replace(self._with_pages(name, places, pages), spread=spread)
+        return replace(self._costed(name, places, pages), spread=spread)
 
     def without(self, name: str, one: Placement, sites: Collection[Site]) -> Placement:
         """The same, but the regions of these sites are where they are touched first."""
         assert one.pages is not None
         pages = without(one.pages, sites, self.pages.deciding, self.ids[one.places], self.machine)
-        return replace(self._with_pages(name, one.places, pages), spread=one.spread)
-
-    def _with_pages(self, name: str, places: Nodes, pages: PagePlan) -> Placement:
-        return self._costed(name, places, pages)
+        return replace(self._costed(name, one.places, pages), spread=one.spread)
 
     def first_touched(self, name: str, places: Nodes) -> Placement:
         """With pages where the kernel puts them; under a plan it does not move them (AutoNUMA)."""
@@ -299,12 +276,15 @@ class TimedTask:
     def cost(self, cpus: Sets, seats: Sets, traffic: Floats, moved: PageMoves = STILL) -> Cost:
         """What it costs to have these cpus; seats: one of each thread, where it has several; moved: what the
         kernel moves."""
-        taken = taken_of(cpus, seats)
+        taken, places = taken_of(cpus, seats), self.domains.machine
+        lines = lines_between(self.use, places.node_of_cpu, taken)
+        if len(set(self.rows.tolist())) > 1:
+            lines = lines * (1 + self.moved_about * left_behind(cpus, len(places.cpus)))
         cost = placement_cost(
             self.machine,
             taken,
             traffic,
-            lines=self._lines_between(taken) * (1 + self._left_behind(cpus)),
+            lines=lines,
             ways=self.line_ways(cpus, seats),
             accesses=self.use.accesses,
             shared=self.cpus.waits(cpus),
@@ -312,26 +292,9 @@ class TimedTask:
         )
         return msgspec.structs.replace(cost, lines_ns=cost.lines_ns + moved.lines * self._apart)
 
-    def _left_behind(self, cpus: Sets) -> Floats:
-        """(N, N), or (1,) for all: on top of each line, what pairs leave in caches of which both, or one, may
-        be on any cpu of several nodes."""
-        every = sum(len(node.cpus) for node in self.domains.machine.nodes)
-        anywhere = np.array([len(own) == every for own in cpus], np.float64)
-        if len(set(self.rows.tolist())) < 2 or not anywhere.any():
-            return np.zeros(1)
-        answer: Floats = LEFT * self.moved_about * np.add.outer(anywhere, anywhere) / 2
-        return answer
-
     def line_ways(self, cpus: Sets, seats: Sets) -> Floats:
         """(N, N) ns that a line takes from the column's thread to the row's, with these cpus."""
         return line_ways(self.machine, self.domains.machine.node_of_cpu, np.diag(self.ways), cpus, seats)
-
-    def _lines_between(self, cpus: Sequence[int]) -> Floats:
-        """(N, N) lines that threads on these cpus take from each other: fewer where they share a cache."""
-        place_of = self.domains.machine.node_of_cpu
-        places = np.array([place_of[cpu] for cpu in cpus])
-        answer: Floats = np.where(np.equal.outer(places, places), self.use.near, self.use.lines)
-        return answer
 
     @cached_property
     def _apart(self) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from numaplan.analyzer import BY_PAIRS, CHANGES
+from numaplan.analyzer import BY_PAIRS, RESTACKED
 
 from ..threads.problem import Floats
 from ..workload.use import ThreadUse
@@ -150,7 +150,7 @@ class Carried:
         apart = {
             name: None if getattr(base, name) is None else self._touched(getattr(base, name))
             for name in BY_PAIRS
-            if name != CHANGES
+            if name != RESTACKED
         }
         return replace(found, **apart, restacked=None)
 
