@@ -48,6 +48,8 @@ void lab_exact_switch(unsigned vcpu, uint64_t task); /* the vcpu goes on with an
 void lab_exact_told(unsigned vcpu, unsigned byte); /* something, by a process: see part.h */
 void lab_exact_end_stage(unsigned vcpu); /* its task ends, or becomes another program */
 void lab_exact_check(void); /* now and then: whether a stretch of time ends */
+/* The kernel copies for the vcpu's task, to this line (store) or from it. */
+void lab_exact_buffer(unsigned vcpu, uint64_t address, uint64_t key, bool store);
 void lab_exact_overwritten(uint64_t key); /* the kernel has another use for the page of this place in memory */
 
 /* Of tasks those that have a number, and of those that vcpus have now; how many. */

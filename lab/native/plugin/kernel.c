@@ -115,9 +115,9 @@ static void watch_switch(const struct qemu_plugin_tb *block, size_t instructions
     }
 }
 
-/* The kernel fills or copies a page by one instruction, or (from Linux 6.11 on, to move a page) by the loop of its
+/* The kernel clears or copies a page by one instruction, or (from Linux 6.11 on, to move a page) by the loop of its
  * memcpy: those that it gives to a program, which it has not had before, and those that it moves to another node among
- * them. */
+ * them. What a program reads and writes it copies the same way. */
 static bool repeats(const struct qemu_plugin_insn *instruction) {
     unsigned char code[4] = {0};
     size_t bytes = qemu_insn_code(instruction, code, sizeof code, lab_kernel.api);
@@ -136,12 +136,27 @@ static bool copies(const struct qemu_plugin_insn *first, const struct qemu_plugi
 }
 
 static uint64_t copied[VCPUS_MAX]; /* key of the page of which a vcpu now reads the first word, + 1 */
+static uint64_t buffer_at[VCPUS_MAX]; /* where a vcpu goes on in a program's memory */
+
+/* It copies to what a program reads into (read, recv), or from what it writes (write, send), a few bytes at a time: of
+ * each line it is told once. */
+static void at_buffer(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, bool store) {
+    bool same_line = address == buffer_at[vcpu] && address % (UINT64_C(1) << LINE_SHIFT);
+    buffer_at[vcpu] = address + (UINT64_C(1) << qemu_plugin_mem_size_shift(info));
+    if (same_line || !lab_kernel.cached || !lab_kernel.counting) return;
+    struct qemu_plugin_hwaddr *page = qemu_plugin_get_hwaddr(info, address);
+    uint64_t key = page ? lab_nodes_key(page) : 0;
+    if (!page || lab_nodes_find(key) == NODE_UNKNOWN) return;
+    lab_exact_buffer(vcpu, address, key, store); /* first: the vcpu's L1 may be another task's until then */
+    lab_lines_buffer(vcpu, key, store);
+}
 
 static void at_page(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {
     (void)unused;
     bool store = qemu_plugin_mem_is_store(info);
     uint64_t from = copied[vcpu];
     if (__builtin_expect(from && store, 0)) copied[vcpu] = 0;
+    if (address < KERNEL_HALF) at_buffer(vcpu, info, address, store);
     if (address % (UINT64_C(1) << PAGE_SHIFT) || address < KERNEL_HALF || !lab_kernel.counting) return;
     struct qemu_plugin_hwaddr *page = qemu_plugin_get_hwaddr(info, address);
     uint64_t key = page ? lab_nodes_key(page) : 0;
@@ -151,6 +166,7 @@ static void at_page(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address,
         return;
     }
     if (lab_kernel.cached && from) lab_lines_copied(vcpu, from - 1, key);
+    else if (lab_kernel.cached) lab_lines_cleared(key);
     lab_exact_overwritten(key);
 }
 

@@ -32,23 +32,30 @@ void lab_lines_switch(unsigned vcpu) {
     lab_lines_reach[vcpu].past = lines->past;
 }
 
-static void touch_page(struct cache_core *core, uint64_t key, bool store) {
-    uint64_t first = key >> PAGE_SHIFT << (PAGE_SHIFT - LINE_SHIFT);
-    for (uint64_t line = first; line < first + PAGE_LINES; line++)
-        if (!caches_hit(core, line, store)) caches_miss(core, line, store);
-}
+static uint64_t first_line(uint64_t key) { return key >> PAGE_SHIFT << (PAGE_SHIFT - LINE_SHIFT); }
 
 void lab_lines_copied(unsigned vcpu, uint64_t from, uint64_t to) {
     struct cache_core *core = &lab_lines_cores[vcpu];
     if (!core->l1) return;
-    struct cache_counts *counts = core->counts, others = {0};
-    uint64_t *moved = core->moved;
-    core->counts = &others; /* what the kernel reads from memory is no access of the program's */
-    touch_page(core, from, false);
-    core->moved = NULL; /* and nobody asks for what was there before */
-    touch_page(core, to, true);
-    core->moved = moved;
-    core->counts = counts;
+    for (uint64_t line = first_line(from); line < first_line(from) + PAGE_LINES; line++) caches_copy(core, line, false);
+    for (uint64_t line = first_line(to); line < first_line(to) + PAGE_LINES; line++) caches_copy(core, line, true);
+}
+
+void lab_lines_buffer(unsigned vcpu, uint64_t key, bool store) {
+    struct cache_core *core = &lab_lines_cores[vcpu];
+    if (!core->l1) return;
+    caches_copy(core, key >> LINE_SHIFT, store);
+    caches_lock();
+    reach_copy(&lab_lines_reach[vcpu], key >> LINE_SHIFT, store);
+    caches_unlock();
+}
+
+void lab_lines_cleared(uint64_t key) {
+    struct cache_page *page = &pages[lab_nodes_page(key)];
+    caches_lock();
+    caches_forget(page, key >> PAGE_SHIFT);
+    reach_forget_page(page);
+    caches_unlock();
 }
 
 uint64_t lab_lines_footprint(void) { return touched << PAGE_SHIFT; }

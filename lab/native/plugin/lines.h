@@ -14,6 +14,10 @@ void lab_lines_switch(unsigned vcpu);                /* the vcpu's row is anothe
  * of the copy are in this one's. */
 void lab_lines_copied(unsigned vcpu, uint64_t from, uint64_t to);
 
+/* The kernel copies for the task that runs, to this place (store) or from it. */
+void lab_lines_buffer(unsigned vcpu, uint64_t key, bool store);
+void lab_lines_cleared(uint64_t key); /* it clears this page, to give it to somebody */
+
 uint64_t lab_lines_footprint(void); /* bytes of the pages that were ever touched */
 
 struct lab_answer {

@@ -96,6 +96,14 @@ static enum remote remote_drop(struct cache_core *core, const struct cache_page 
     return found;
 }
 
+/* The line in a way leaves the domain. */
+static void evict(uint32_t domain, uint32_t set, unsigned way) {
+    struct cache *c = &caches_shared[domain];
+    uint64_t line = line_in(c, set, way);
+    sharers_drop(c->sharers[(size_t)set * c->stride + way], domain, NULL, line, false);
+    if (caches_data) line_drop(&caches_data[domain], line);
+}
+
 /* Make the domain hold the line for this core alone (store) or too (load); the level that had it. */
 static enum cache_level shared_access(struct cache_core *core, uint64_t line, bool store) {
     struct cache *c = &caches_shared[core->domain];
@@ -117,11 +125,7 @@ static enum cache_level shared_access(struct cache_core *core, uint64_t line, bo
         base[way] = store ? me : base[way] | me;
     } else {
         way = victim(c, set);
-        if (c->tags[(size_t)set * c->stride + way]) {
-            uint64_t old = line_in(c, set, way);
-            sharers_drop(base[way], core->domain, NULL, old, false);
-            if (caches_data) line_drop(&caches_data[core->domain], old);
-        }
+        if (c->tags[(size_t)set * c->stride + way]) evict(core->domain, set, way);
         c->tags[(size_t)set * c->stride + way] = tag;
         set_owned(c, set, way, false);
         base[way] = me;
@@ -217,4 +221,30 @@ enum cache_level caches_miss(struct cache_core *core, uint64_t line, bool store)
     enum cache_level level = access_line(core, line, store);
     caches_unlock();
     return level;
+}
+
+void caches_copy(struct cache_core *core, uint64_t line, bool store) {
+    struct cache_counts *counts = core->counts, others = {0};
+    uint64_t *moved = core->moved;
+    core->counts = &others;
+    if (store) core->moved = NULL; /* nobody asks for what was there before */
+    if (!caches_hit(core, line, store)) caches_miss(core, line, store);
+    core->counts = counts;
+    core->moved = moved;
+}
+
+void caches_forget(const struct cache_page *page, uint64_t number) {
+    for (uint32_t domain = 0; domain < caches.domains; domain++) {
+        if (!(page->domains >> domain % 48 & 1)) continue;
+        struct cache *c = &caches_shared[domain];
+        for (uint64_t line = number * PAGE_LINES; line < (number + 1) * PAGE_LINES; line++) {
+            uint32_t set = (uint32_t)line & c->set_mask;
+            unsigned way = find(c, set, tag_of(c, line));
+            if (way == NO_WAY) continue;
+            evict(domain, set, way);
+            set_owned(c, set, way, false);
+            empty_way(c, set, way);
+            c->sharers[(size_t)set * c->stride + way] = 0;
+        }
+    }
 }

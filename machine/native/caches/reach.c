@@ -218,3 +218,21 @@ struct reach reach_access(struct reach_core *reach, uint64_t line, bool store, b
     if (small) reach->past[recent->remote][small - 1]++;
     return (struct reach){(uint8_t)small, recent->remote};
 }
+
+void reach_copy(struct reach_core *reach, uint64_t line, bool store) {
+    uint64_t others[2][REACH_SIZES] = {{0}}, (*past)[REACH_SIZES] = reach->past;
+    if (!reach->epoch) return;
+    reach->past = others;
+    reach_access(reach, line, store, true);
+    reach->past = past;
+}
+
+void reach_forget_page(const struct cache_page *page) {
+    for (uint32_t domain = 0; sizes && domain < caches.domains; domain++) {
+        struct order *o = &orders[domain];
+        struct reach_lines *lines = lines_of(o, page, false);
+        for (uint32_t line = 0; lines && line < PAGE_LINES; line++)
+            if (lines->epoch[line]) take_out(o, &lines->epoch[line]);
+        if (lines) lines->written = 0;
+    }
+}

@@ -48,6 +48,10 @@ void reach_forget(struct reach_core *reach); /* pages may get other homes */
 /* An access that missed its L1, or a store that did not. With the lock held. */
 struct reach reach_access(struct reach_core *reach, uint64_t line, bool store, bool missed);
 
+/* As caches_copy and caches_forget, with the lock held. */
+void reach_copy(struct reach_core *reach, uint64_t line, bool store);
+void reach_forget_page(const struct cache_page *page);
+
 /* Which of the recent pages the one of a line would be. */
 static inline uint32_t reach_recent_slot(uint64_t line) {
     return (line >> (PAGE_SHIFT - LINE_SHIFT)) * UINT64_C(0x9e3779b97f4a7c15) >> 60 & (REACH_RECENT - 1);

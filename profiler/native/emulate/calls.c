@@ -34,6 +34,9 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
     case CALL_READ:
     case CALL_READ_PIECES:
     case CALL_READ_MESSAGE:
+    case CALL_WRITE:
+    case CALL_WRITE_PIECES:
+    case CALL_WRITE_MESSAGE:
     case CALL_ROOT:
     case CALL_USER:
     case CALL_USERS:
@@ -62,7 +65,7 @@ void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint
     a1 = em_guest_argument(a1), a2 = em_guest_argument(a2), a3 = em_guest_argument(a3);
     em_settle(t);
     em_cpus_asked(number, a1, a2, a3);
-    em_filling(t, kind, a2, a3);
+    em_buffers_given(t, kind, a2, a3);
     em_call_begins(number, a1, a2);
     if (em_part_marked(number, a1)) return;
     if (em_options.fair || kind == CALL_UNMAP || t->late_count) {
@@ -101,5 +104,5 @@ void em_on_syscall_return(unsigned vcpu, int64_t number, int64_t result) {
         /* as above */
     }
     if (t->late_count && t->holding) em_catch_up(t);
-    em_filled(t, result);
+    em_buffers_done(t, result);
 }

@@ -10,7 +10,7 @@
  * clock.c    the recording's clock, and where it meets the host's
  * lines.c    who takes which line from whom
  * uses.c     which thread uses which page how often
- * filled.c   memory that system calls fill
+ * buffers.c  memory that system calls fill, or read
  * frames.c   who called whom (frames.h)
  * runtime.c  which code is a thread runtime's
  * running.c  which threads could run, now and then
@@ -113,12 +113,16 @@ enum em_syscall_kind {
     CALL_READ, /* into memory at the second argument, of as many bytes as the third says */
     CALL_READ_PIECES, /* into that of a list at the second argument, of as many pieces as the third says */
     CALL_READ_MESSAGE, /* into that of the list of a struct msghdr at the second argument */
+    CALL_WRITE, /* these: from such memory */
+    CALL_WRITE_PIECES,
+    CALL_WRITE_MESSAGE,
     CALL_USER, /* what it may do goes by the first argument, a user, from then on */
     CALL_USERS, /* by the second */
 };
 
-struct em_filling { /* a call under way that fills memory */
-    enum em_syscall_kind kind; /* CALL_OTHER: it does not */
+struct em_buffers { /* memory that a call under way fills, or reads */
+    enum em_syscall_kind kind; /* CALL_OTHER: none */
+    bool fills;
     uint64_t address, count; /* of bytes or pieces */
 };
 
@@ -141,7 +145,7 @@ struct em_thread {
     int64_t position; /* accesses since then: the time within the turn */
     uint64_t asked_at; /* where a system call under way puts the time, 0 if it does not */
     int64_t asked_host_ns;
-    struct em_filling filling;
+    struct em_buffers buffers;
     uint64_t random;
     uint32_t index; /* of its record */
     bool holding; /* has the turn */
@@ -208,9 +212,9 @@ bool em_memory_seen(void);
 size_t em_memory_read(uint64_t address, void *bytes, size_t size); /* how many there are to read */
 bool em_memory_write(uint64_t address, const void *bytes, size_t size);
 
-/* filled.c */
-void em_filling(struct em_thread *t, enum em_syscall_kind kind, uint64_t a2, uint64_t a3);
-void em_filled(struct em_thread *t, int64_t result);
+/* buffers.c */
+void em_buffers_given(struct em_thread *t, enum em_syscall_kind kind, uint64_t a2, uint64_t a3);
+void em_buffers_done(struct em_thread *t, int64_t result);
 
 /* cpus.c */
 bool em_cpus_option(const char *value);
@@ -308,6 +312,8 @@ void em_pages_forget(uint64_t start, uint64_t bytes, void (*forgotten)(uint32_t 
 
 /* lines.c */
 enum transfer em_transfer(struct em_thread *t, uint64_t line, bool store);
+/* By the kernel, for the thread: to this memory (store), or from it. */
+void em_lines_copied(struct em_thread *t, uint64_t start, uint64_t end, bool store);
 
 /* uses.c */
 void em_uses_find(struct em_thread *t, struct em_recent_use *recent, uint64_t number);

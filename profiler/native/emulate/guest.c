@@ -46,6 +46,14 @@ static const struct numbers numbers[] = {
     {CALL_READ_PIECES, 295, -1, 69},
     {CALL_READ_PIECES, 327, -1, 286},
     {CALL_READ_MESSAGE, 47, -1, 212},
+    /* write, pwrite64, sendto; writev, pwritev, pwritev2 and sendmsg, the same */
+    {CALL_WRITE, 1, 4, 64},
+    {CALL_WRITE, 18, 181, 68},
+    {CALL_WRITE, 44, 369, 206},
+    {CALL_WRITE_PIECES, 20, -1, 66},
+    {CALL_WRITE_PIECES, 296, -1, 70},
+    {CALL_WRITE_PIECES, 328, -1, 287},
+    {CALL_WRITE_MESSAGE, 46, -1, 211},
     /* setuid, setuid32, setfsuid, setfsuid32 */
     {CALL_USER, 105, 23, 146},
     {CALL_USER, -1, 213, -1},

@@ -68,6 +68,8 @@ static void forget(uint64_t start, uint64_t bytes, void (*forgotten)(uint32_t in
         struct cache_page *page = sparse ? &pages.table[i] : page_find(i);
         if (page->number <= first || page->number > end || page->home == HOME_NONE) continue;
         page->home = HOME_NONE;
+        caches_forget(page, page->number - 1);
+        reach_forget_page(page);
         forgotten(page->index);
         pages.placed -= pages.placed > 0;
     }

@@ -177,6 +177,13 @@ static bool only(const struct shared_page *page, uint32_t line, uint32_t one, ui
     return !has;
 }
 
+static void write_shared(struct shared_page *page, uint32_t line, uint32_t who) {
+    for (uint32_t group = 0; group < page->groups; group++)
+        if (page->lines->further[group]) page->lines->further[group][line] = 0;
+    page->lines->word[line] = who + 1;
+    note(page, who, line);
+}
+
 /* One access to a line of a page that several have touched. */
 static enum transfer access_shared(struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store) {
     if (likely(page->groups == NARROW)) {
@@ -189,22 +196,28 @@ static enum transfer access_shared(struct shared_page *page, uint64_t number, ui
         transfer = only(page, line, writer - 1, who) ? TRANSFER_FIRST : TRANSFER_AGAIN;
         count(number, writer - 1, who);
     }
-    if (!store) return transfer;
-    for (uint32_t group = 0; group < page->groups; group++)
-        if (page->lines->further[group]) page->lines->further[group][line] = 0;
-    page->lines->word[line] = who + 1;
-    note(page, who, line);
+    if (store) write_shared(page, line, who);
     return transfer;
+}
+
+/* Whether nobody else has touched the page. */
+static bool keep_alone(struct shared_page *page, uint32_t line, uint32_t who, bool store) {
+    if (page->owner == 0) page->owner = who + 1;
+    if (unlikely(page->owner != who + 1)) return false;
+    page->written |= (uint64_t)store << line;
+    return true;
+}
+
+void transfers_written(struct shared_page *page, uint32_t line, uint32_t who) {
+    if (who >= TRANSFERS_WHO || (!page->lines && (keep_alone(page, line, who, true) || !share(page, who)))) return;
+    if (page->groups == NARROW && who < FEW) page->narrow[line] = (uint16_t)((who + 1) | 1u << FEW_WRITER << who);
+    else if (page->groups != NARROW || widen(page)) write_shared(page, line, who);
 }
 
 enum transfer transfers_access(struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store) {
     if (unlikely(who >= TRANSFERS_WHO)) return TRANSFER_NONE;
     if (likely(page->lines == NULL)) {
-        if (page->owner == 0) page->owner = who + 1;
-        if (likely(page->owner == who + 1)) {
-            page->written |= (uint64_t)store << line;
-            return TRANSFER_NONE;
-        }
+        if (likely(keep_alone(page, line, who, store))) return TRANSFER_NONE;
         if (!share(page, who)) return TRANSFER_NONE;
     }
     return access_shared(page, number, line, who, store);

@@ -29,6 +29,9 @@ enum transfer { TRANSFER_NONE, TRANSFER_FIRST, TRANSFER_AGAIN };
 /* An access to a line of the page; number: of the page for its user, who is told it with the count. */
 enum transfer transfers_access(struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store);
 
+/* A line of it is written for one of them by somebody who is not counted. */
+void transfers_written(struct shared_page *page, uint32_t line, uint32_t who);
+
 /* The page is given back: who touches it next finds nobody's data. */
 void transfers_forget(uint32_t index);
 
