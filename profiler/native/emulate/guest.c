@@ -38,21 +38,24 @@ static const struct numbers numbers[] = {
     {CALL_ROOT, 308, 346, 268},
     {CALL_ROOT, 165, 21, 40},
     {CALL_ROOT, 429, 429, 429},
-    /* read, pread64, recvfrom; readv, preadv, preadv2 and recvmsg, whose lists are read where pointers have 64 bits */
+    /* read, pread64, recvfrom; readv, preadv, preadv2, process_vm_readv and recvmsg, whose lists are read where pointers
+     * have 64 bits */
     {CALL_READ, 0, 3, 63},
     {CALL_READ, 17, 180, 67},
     {CALL_READ, 45, 371, 207},
     {CALL_READ_PIECES, 19, -1, 65},
     {CALL_READ_PIECES, 295, -1, 69},
     {CALL_READ_PIECES, 327, -1, 286},
+    {CALL_READ_PIECES, 310, -1, 270},
     {CALL_READ_MESSAGE, 47, -1, 212},
-    /* write, pwrite64, sendto; writev, pwritev, pwritev2 and sendmsg, the same */
+    /* write, pwrite64, sendto; writev, pwritev, pwritev2, process_vm_writev and sendmsg, the same */
     {CALL_WRITE, 1, 4, 64},
     {CALL_WRITE, 18, 181, 68},
     {CALL_WRITE, 44, 369, 206},
     {CALL_WRITE_PIECES, 20, -1, 66},
     {CALL_WRITE_PIECES, 296, -1, 70},
     {CALL_WRITE_PIECES, 328, -1, 287},
+    {CALL_WRITE_PIECES, 311, -1, 271},
     {CALL_WRITE_MESSAGE, 46, -1, 211},
     /* setuid, setuid32, setfsuid, setfsuid32 */
     {CALL_USER, 105, 23, 146},
