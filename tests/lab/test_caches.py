@@ -85,6 +85,23 @@ def test_a_page_that_is_moved_goes_from_the_caches_of_who_wrote_it_to_those_of_w
     assert sum(counted["memory_accesses"][2]) < 0.1 * size // LINE
 
 
+@pytest.mark.parametrize("how", ["filled", "taken"])
+def test_what_the_kernel_copies_for_a_program_is_read_and_written_by_the_cpu_that_it_does_so_on(
+    small_caches: SharedGuest, how: str
+) -> None:
+    size = L3 // 4
+    counted = lines(small_caches, how, 0, 2, size)
+    assert counted["lines_moved"][2][0] == pytest.approx(size // LINE, rel=0.05)
+    assert sum(counted["memory_accesses"][2]) < 0.1 * size // LINE
+
+
+def test_memory_that_is_given_back_leaves_the_caches(small_caches: SharedGuest) -> None:
+    size = L3 // 4
+    counted = lines(small_caches, "again", 0, 1, size)
+    assert counted["lines_moved"][1][0] < 0.1 * size // LINE
+    assert sum(counted["memory_accesses"][1]) == pytest.approx(size // LINE, rel=0.1)
+
+
 def test_threads_that_share_a_cpu_wait_for_each_other(small_caches: SharedGuest) -> None:
     stencil = (guest_program("stencil"), 4, 2048, 200)
     alone = small_caches.run(*stencil, config="compact", cache=True)

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.lab
 LIMIT_S = 900.0
 ACCESSES, FIRST_WRITES = 300_000, 1024  # of known.c
 BASE = 0x200000000000  # of the areas of recorded_part.c
+FILLED, FILLED_PAGES = 0x500000000000, 64  # of filled_pages.c
 
 OF_REGIONS = (
     "SELECT {what} FROM samples s JOIN threads t ON s.thread = t.thread JOIN regions r USING (region) "
@@ -109,12 +110,13 @@ def test_counts_are_those_of_an_emulated_recording(
 
 @pytest.fixture(scope="module")
 def counted(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: ARG001
-    """Threads that share cpus, memory that is given back and mapped anew, processes that share it, and one
-    node's memory used from each of two."""
+    """Threads that share cpus, memory that is given back and mapped anew, processes that share it, one
+    node's memory used from each of two, and what the kernel reads for threads."""
     program, known = guest_program("exchanged_lines"), guest_program("known")
     trace = tmp_path_factory.mktemp("counted") / "t.db"
     script = f"{program} pairs 7; {program} readers 40; {program} again 5; {program} child; "
-    script += f"{known} 0 1 {ACCESSES}; {known} 1 1 {ACCESSES}"
+    script += f"{known} 0 1 {ACCESSES}; {known} 1 1 {ACCESSES}; {program} filled 3; "
+    script += f"{guest_program('filled_pages')} read"
     words = ("--backend", "lab", "--machine", "2x1", "--period", "100", "-o", trace)
     result = run("nprof", "record", *words, "--", "sh", "-c", script, timeout=LIMIT_S)
     assert result.returncode == 0, result.stderr
@@ -130,8 +132,19 @@ def test_lines_that_are_taken_are_counted_each_one(counted: Path) -> None:
     expected |= {
         ("p0.4", "0.1", *reader): 50 for reader in (("p0.4", "0"), ("p0.4.1", "0"), ("p0.4.1", "0.1"))
     }
+    expected |= {("p0.7", "0", "p0.7", f"0.{number}"): 200 for number in (1, 2, 3)}
     assert {row[:-1]: int(row[-1]) for row in lines} == expected
     assert again == []
+
+
+def test_who_lets_the_kernel_fill_a_page_touches_it(counted: Path) -> None:
+    with Trace.open(counted) as trace:
+        rows = trace.rows(
+            "SELECT arg_min(t.path, first_ns), sum(loads), sum(stores) FROM page_use u "
+            "JOIN threads t USING (thread) WHERE t.process = 'p0.8' "
+            f"AND addr >= {FILLED} AND addr < {FILLED + (FILLED_PAGES << 12)} GROUP BY addr"
+        )
+    assert rows == [("0", 128, 0)] * FILLED_PAGES
 
 
 def test_processes_share_memory(recorded: Callable[[str], Path]) -> None:

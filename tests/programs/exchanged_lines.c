@@ -2,6 +2,8 @@
  *
  *     exchanged_lines pairs ROUNDS       pairs of four threads: one writes 1000 lines, the other reads 500 or all
  *     exchanged_lines readers THREADS    the main thread writes 100 lines, which all others read twice
+ *     exchanged_lines filled THREADS     twice the kernel reads 100 lines for the main thread; each time all others read
+ *                                        them, and then the main thread itself
  *     exchanged_lines again ROUNDS       memory that is given back and mapped anew between two threads
  *     exchanged_lines child              a child reads what its parent's threads wrote
  *     exchanged_lines buffer THREADS     the main thread writes 8 MiB, which one thread after another reads
@@ -45,6 +47,30 @@ static void *reader(void *unused) {
     read_lines(lines[0], 100);
     read_lines(lines[0], 100);
     return unused;
+}
+
+static void *reader_of_each(void *unused) {
+    for (long round = 0; round < 2; round++) {
+        pthread_barrier_wait(&barrier);
+        read_lines(lines[0], 100);
+        pthread_barrier_wait(&barrier);
+    }
+    return unused;
+}
+
+static int filled(long count) {
+    FILE *file = tmpfile();
+    pthread_t threads[MOST];
+    for (long i = 0; i < count; i++) pthread_create(&threads[i], NULL, reader_of_each, NULL);
+    for (long round = 0; round < 2; round++) {
+        if (!file || ftruncate(fileno(file), 1 << 20)) return 1;
+        if (pread(fileno(file), (void *)(uintptr_t)lines[0], 100 * LINE * sizeof **lines, 0) <= 0) return 1;
+        pthread_barrier_wait(&barrier);
+        pthread_barrier_wait(&barrier);
+        read_lines(lines[0], 100);
+    }
+    for (long i = 0; i < count; i++) pthread_join(threads[i], NULL);
+    return 0;
 }
 
 static void *emptier(void *unused) {
@@ -96,6 +122,9 @@ int main(int argc, char **argv) {
     } else if (argc > 1 && !strcmp(argv[1], "readers") && count < MOST) {
         write_lines(lines[0], 100);
         run(reader, count, NULL);
+    } else if (argc > 1 && !strcmp(argv[1], "filled") && count < MOST) {
+        pthread_barrier_init(&barrier, NULL, (unsigned)count + 1);
+        return filled(count);
     } else if (argc > 1 && !strcmp(argv[1], "again")) {
         again();
     } else if (argc > 1 && !strcmp(argv[1], "buffer")) {

@@ -231,13 +231,17 @@ void lab_exact_overwritten(uint64_t key) {
     caches_unlock();
 }
 
-void lab_exact_buffer(unsigned vcpu, uint64_t address, uint64_t key, bool store) {
+void lab_exact_buffer(unsigned vcpu, uint64_t address, uint64_t key, unsigned node, bool store) {
     struct lab_exact_seat *seat = &lab_exact_seats[vcpu];
-    if (!lab_exact.transfers) return;
+    if (!(lab_exact.transfers || lab_exact.uses)) return;
     if (seat->who == 0) lab_exact_ask(vcpu);
     if (seat->who == EXACT_NOBODY || (lab_part_asked && !lab_part_access(vcpu, seat->process, 0))) return;
-    if (!store) lab_exact_transfer(seat, address, key, false);
-    if (!store) return;
+    if (lab_exact.uses && store) lab_exact_use(vcpu, address, node);
+    if (!lab_exact.transfers) return;
+    if (!store) {
+        lab_exact_transfer(seat, address, key, false);
+        return;
+    }
     caches_lock();
     struct shared_page *page = transfers_page((uint32_t)lab_nodes_page(key));
     if (page) transfers_written(page, (uint32_t)(key >> LINE_SHIFT) % PAGE_LINES, seat->who - 1);

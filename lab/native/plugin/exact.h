@@ -48,8 +48,8 @@ void lab_exact_switch(unsigned vcpu, uint64_t task); /* the vcpu goes on with an
 void lab_exact_told(unsigned vcpu, unsigned byte); /* something, by a process: see part.h */
 void lab_exact_end_stage(unsigned vcpu); /* its task ends, or becomes another program */
 void lab_exact_check(void); /* now and then: whether a stretch of time ends */
-/* The kernel copies for the vcpu's task, to this line (store) or from it. */
-void lab_exact_buffer(unsigned vcpu, uint64_t address, uint64_t key, bool store);
+/* The kernel copies for the vcpu's task, to this line of a node (store) or from it. */
+void lab_exact_buffer(unsigned vcpu, uint64_t address, uint64_t key, unsigned node, bool store);
 void lab_exact_overwritten(uint64_t key); /* the kernel has another use for the page of this place in memory */
 
 /* Of tasks those that have a number, and of those that vcpus have now; how many. */
@@ -60,6 +60,17 @@ void lab_exact_forget_own(unsigned vcpu); /* that the vcpu has lines to itself: 
 void lab_exact_ask(unsigned vcpu);
 void lab_exact_find(struct lab_exact_seat *seat, struct lab_exact_recent *recent, uint64_t number);
 bool lab_exact_transfer(const struct lab_exact_seat *seat, uint64_t address, uint64_t key, bool store);
+
+/* How the task of a vcpu uses the page of an address, on a node. */
+static inline struct page_use *lab_exact_use(unsigned vcpu, uint64_t address, unsigned node) {
+    struct lab_exact_seat *seat = &lab_exact_seats[vcpu];
+    uint64_t page = address >> PAGE_SHIFT, remote = lab_lines_cores[vcpu].node != node;
+    uint64_t number = page | remote << EXACT_REMOTE_SHIFT | (uint64_t)node << EXACT_NODE_SHIFT;
+    struct lab_exact_recent *recent = &seat->recent[(page ^ page >> 6 ^ page >> 12) % EXACT_RECENT];
+    if (__builtin_expect(__atomic_load_n(&recent->number, __ATOMIC_RELAXED) != number + 1, 0))
+        lab_exact_find(seat, recent, number);
+    return recent->use;
+}
 
 /* Before each access by the program's code: whether it is counted. */
 static inline bool lab_exact_counts(unsigned vcpu, qemu_plugin_meminfo_t info) {
@@ -77,16 +88,12 @@ static inline void lab_exact_access(unsigned vcpu, qemu_plugin_meminfo_t info, u
     bool first = lab_exact.transfers && answer->asked && lab_exact_transfer(seat, address, key, stores);
     if (first && answer->level == LEVEL_L3 && !answer->taken) lab_rows_current[vcpu]->lines->shared_hits++;
     if (!lab_exact.uses) return;
-    uint64_t page = address >> PAGE_SHIFT, remote = lab_lines_cores[vcpu].node != node;
-    uint64_t number = page | remote << EXACT_REMOTE_SHIFT | (uint64_t)node << EXACT_NODE_SHIFT;
-    struct lab_exact_recent *recent = &seat->recent[(page ^ page >> 6 ^ page >> 12) % EXACT_RECENT];
-    if (__builtin_expect(__atomic_load_n(&recent->number, __ATOMIC_RELAXED) != number + 1, 0))
-        lab_exact_find(seat, recent, number);
-    recent->use->made[0] += loads * parts;
-    recent->use->made[1] += stores * parts;
+    struct page_use *use = lab_exact_use(vcpu, address, node);
+    use->made[0] += loads * parts;
+    use->made[1] += stores * parts;
     if (answer->missed)
-        recent->use->missed += lab_exact.llc_own ? answer->reach.sizes >= lab_exact.llc_own
-                                                 : answer->level == LEVEL_LOCAL || answer->level == LEVEL_REMOTE;
+        use->missed += lab_exact.llc_own ? answer->reach.sizes >= lab_exact.llc_own
+                                         : answer->level == LEVEL_LOCAL || answer->level == LEVEL_REMOTE;
 }
 
 #endif

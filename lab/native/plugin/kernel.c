@@ -143,12 +143,13 @@ static uint64_t buffer_at[VCPUS_MAX]; /* where a vcpu goes on in a program's mem
 static void at_buffer(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, bool store) {
     bool same_line = address == buffer_at[vcpu] && address % (UINT64_C(1) << LINE_SHIFT);
     buffer_at[vcpu] = address + (UINT64_C(1) << qemu_plugin_mem_size_shift(info));
-    if (same_line || !lab_kernel.cached || !lab_kernel.counting) return;
+    if (same_line || !lab_kernel.counting) return;
     struct qemu_plugin_hwaddr *page = qemu_plugin_get_hwaddr(info, address);
     uint64_t key = page ? lab_nodes_key(page) : 0;
-    if (!page || lab_nodes_find(key) == NODE_UNKNOWN) return;
-    lab_exact_buffer(vcpu, address, key, store); /* first: the vcpu's L1 may be another task's until then */
-    lab_lines_buffer(vcpu, key, store);
+    unsigned node = page ? lab_nodes_find(key) : NODE_UNKNOWN;
+    if (node == NODE_UNKNOWN) return;
+    lab_exact_buffer(vcpu, address, key, node, store); /* first: the vcpu's L1 may be another task's until then */
+    if (lab_kernel.cached) lab_lines_buffer(vcpu, key, store);
 }
 
 static void at_page(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {

@@ -3,6 +3,9 @@
  * own CPU CPU BYTES PASSES: two threads do so with so many bytes each, which each has touched first.
  * turns CPU CPU ROUNDS: two threads write one line in turns, each as soon as it has seen the other's write.
  * moved CPU CPU BYTES: the first cpu writes each line of so much memory, the second moves it to its node and reads it.
+ * filled CPU CPU BYTES: on the first the kernel reads a file into memory, of which the second reads each line.
+ * taken CPU CPU BYTES: the first writes each line of memory, which the second has the kernel write to a file.
+ * again CPU CPU BYTES: the first writes each line of memory; the second gives it back, and writes as much that is new.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -66,13 +69,57 @@ static int move_to(int cpu, char *data) {
     return syscall(SYS_mbind, data, bytes, MPOL_BIND, &mask, 64ul, MPOL_MF_MOVE) != 0;
 }
 
+static char *write_lines(char *data) {
+    for (size_t at = 0; at < bytes; at += LINE) data[at] = 1;
+    return data;
+}
+
+static void read_lines(volatile char *data) {
+    for (size_t at = 0; at < bytes; at += LINE) (void)data[at];
+}
+
 static int moved(int first, int second) {
     pin(first);
-    char *data = map_memory();
-    for (size_t at = 0; at < bytes; at += LINE) data[at] = 1;
+    char *data = write_lines(map_memory());
     if (move_to(second, data)) return 1;
-    for (size_t at = 0; at < bytes; at += LINE) (void)((volatile char *)data)[at];
+    read_lines(data);
     return 0;
+}
+
+static int filled(int first, int second) {
+    char *data = map_memory();
+    int file = memfd_create("data", 0);
+    if (file < 0 || ftruncate(file, (off_t)bytes)) return 1;
+    pin(first);
+    if (read(file, data, bytes) != (ssize_t)bytes) return 1;
+    pin(second);
+    read_lines(data);
+    return 0;
+}
+
+static int taken(int first, int second) {
+    int file = memfd_create("data", 0);
+    pin(first);
+    char *data = write_lines(map_memory());
+    pin(second);
+    return write(file, data, bytes) != (ssize_t)bytes;
+}
+
+static int again(int first, int second) {
+    pin(first);
+    char *data = write_lines(map_memory());
+    pin(second);
+    if (munmap(data, bytes)) return 1;
+    write_lines(map_memory());
+    return 0;
+}
+
+static int between(const char *how, int first, int second) {
+    bytes = (size_t)rounds;
+    if (!strcmp(how, "moved")) return moved(first, second);
+    if (!strcmp(how, "filled")) return filled(first, second);
+    if (!strcmp(how, "taken")) return taken(first, second);
+    return again(first, second);
 }
 
 int main(int argc, char **argv) {
@@ -85,10 +132,7 @@ int main(int argc, char **argv) {
     } else {
         rounds = atol(argv[4]);
     }
-    if (!strcmp(argv[1], "moved")) {
-        bytes = strtoul(argv[4], NULL, 10);
-        return moved(atoi(argv[2]), atoi(argv[3]));
-    }
+    if (argc == 5 && strcmp(argv[1], "turns")) return between(argv[1], atoi(argv[2]), atoi(argv[3]));
     if (!strcmp(argv[1], "stream")) return stream(atoi(argv[2]), atoi(argv[3])) != NULL;
     if (pthread_create(&other, NULL, work, (void *)(atol(argv[3]) | 1 << 16))) return 1;
     work((void *)atol(argv[2]));

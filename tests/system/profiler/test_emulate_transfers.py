@@ -61,6 +61,37 @@ def test_a_line_is_taken_once_by_each_of_many_readers(program: Path, tmp_path: P
         ]
 
 
+@pytest.mark.parametrize("threads", [3, 60])
+def test_what_the_kernel_reads_for_a_thread_others_take_from_it(
+    program: Path, tmp_path: Path, threads: int
+) -> None:
+    path = record(program, tmp_path / "t.db", f"filled {threads}")
+    with Trace.open(path) as trace:
+        assert matrix(trace, LINES).tolist() == [
+            [0] + [200] * threads,
+            *[[0] * (threads + 1)] * threads,
+        ]
+
+
+# A file, or a socket, in one piece or several.
+WRITES = ("write", "pwrite", "send", "writev", "pwritev", "pwritev2", "sendmsg")
+
+
+@pytest.mark.parametrize("call", [*WRITES, "half", "refused"])
+def test_what_a_thread_writes_to_a_file_it_takes_from_who_made_it(tmp_path: Path, call: str) -> None:
+    program = compiled(PROGRAMS / "written_pages.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
+    path = record(program, tmp_path / "t.db", call)
+    with Trace.open(path) as trace:
+        taken = matrix(trace, f"r.kind = 'mmap' AND r.start_addr = {0x500000000000}")
+        (uses,) = trace.rows(
+            "SELECT sum(loads), sum(stores) FROM page_use "
+            f"WHERE addr >= {0x500000000000} AND addr < {0x500000000000 + (64 << 12)}"
+        )
+    pages = {"half": 32, "refused": 0}.get(call, 64)
+    assert taken.tolist() == [[0, 0], [64 * pages, 0]]
+    assert uses == (0, 64 * 64)
+
+
 def test_memory_that_is_mapped_anew_is_nobodys(program: Path, tmp_path: Path) -> None:
     path = record(program, tmp_path / "t.db", "again 5", "--period", "10")
     with Trace.open(path) as trace:
