@@ -30,10 +30,9 @@ from ..memory.site_rules import Site
 from ..threads.mapping import place_threads
 from ..threads.methods import find_method
 from ..threads.problem import Floats, Nodes, Problem, new_problem
+from ..workload.expected import expected_use
 from ..workload.lasted import lived_of, ran_of
-from ..workload.pools import LIGHT, exchanged_matrix, exchanged_vector, idle_crowd, idle_twins, pools_of
-from ..workload.siblings import by_distance, children_by_chance, siblings_of
-from ..workload.use import ThreadUse
+from ..workload.pools import LIGHT, idle_crowd, idle_twins
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets, taken_of
 from .lines import at_one_price, left_behind, line_ways, lines_between
@@ -55,22 +54,7 @@ class TimedTask:
         assert workload.pages is not None and workload.use is not None
         self.machine, self.usable, self.options = machine, task.usable, task.options
         self.domains = divided_by_caches(task.usable, machine)
-        self.pools: list[Nodes] = []
-        if workload.keeps:
-            made = () if workload.unordered else workload.use.accesses
-            self.pools = pools_of(workload.threads, workload.keeps, workload.names, made)
-        children = children_by_chance(workload.threads, workload.names, workload.use)
-        pooled = workload.use.dealt(lambda lines: exchanged_matrix(lines, self.pools))
-        siblings = siblings_of(workload.threads, pooled.lines, workload.names)
-        expected = pooled.dealt(
-            lambda lines: by_distance(exchanged_matrix(lines, siblings), children, workload.threads)
-        )
-        self.use: ThreadUse = msgspec.structs.replace(
-            expected,
-            accesses=exchanged_vector(workload.use.accesses, self.pools),
-            together=exchanged_matrix(workload.use.together, self.pools),
-            activity=workload.use.activity and workload.use.activity.merged(),
-        )
+        self.use, self.pools, children = expected_use(workload)
         self._threads = workload.threads
         ran = ran_of(workload.threads, workload.lives, self.use.activity)
         self._lasted_s: Floats = workload.lasted_s * np.maximum(ran, SHORT)

@@ -95,6 +95,11 @@ def test_what_the_kernel_copies_for_a_program_is_read_and_written_by_the_cpu_tha
     assert sum(counted["memory_accesses"][2]) < 0.1 * size // LINE
 
 
+def test_a_line_that_the_kernel_copies_to_twice_moves_twice(small_caches: SharedGuest) -> None:
+    moved = [lines(small_caches, how, 0, 2, 500 * LINE)["lines_moved"][2][0] for how in ("halves", "pins")]
+    assert moved[0] - moved[1] == pytest.approx(2 * 500, rel=0.1)  # a thread that is pinned takes some along
+
+
 def test_memory_that_is_given_back_leaves_the_caches(small_caches: SharedGuest) -> None:
     size = L3 // 4
     counted = lines(small_caches, "again", 0, 1, size)

@@ -5,10 +5,12 @@
  *     exchanged_lines filled THREADS     twice the kernel reads 100 lines for the main thread; each time all others read
  *                                        them, and then the main thread itself
  *     exchanged_lines again ROUNDS       memory that is given back and mapped anew between two threads
+ *     exchanged_lines discarded ROUNDS   the same, but the memory stays mapped (MADV_DONTNEED)
  *     exchanged_lines child              a child reads what its parent's threads wrote
  *     exchanged_lines buffer THREADS     the main thread writes 8 MiB, which one thread after another reads
  */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,13 +92,14 @@ static void run(void *(*body)(void *), long count, void *argument) {
     for (long i = 0; i < count; i++) pthread_join(threads[i], NULL);
 }
 
-static void again(void) {
-    void *place = (void *)0x500000000000;
+static void again(bool unmapped) {
+    void *place = (void *)0x500000000000, *memory = NULL;
     for (long round = 0; round < rounds; round++) {
-        void *memory = mmap(place, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (unmapped || !memory)
+            memory = mmap(place, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         if (memory != place) exit(1);
         run(writer, 1, memory);
-        munmap(memory, 1 << 16);
+        if (unmapped ? munmap(memory, 1 << 16) : madvise(memory, 1 << 16, MADV_DONTNEED)) exit(1);
     }
 }
 
@@ -126,7 +129,9 @@ int main(int argc, char **argv) {
         pthread_barrier_init(&barrier, NULL, (unsigned)count + 1);
         return filled(count);
     } else if (argc > 1 && !strcmp(argv[1], "again")) {
-        again();
+        again(true);
+    } else if (argc > 1 && !strcmp(argv[1], "discarded")) {
+        again(false);
     } else if (argc > 1 && !strcmp(argv[1], "buffer")) {
         write_lines(buffer, BUFFER);
         for (long i = 0; i < count; i++) run(emptier, 1, NULL);

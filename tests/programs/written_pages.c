@@ -1,8 +1,9 @@
 /* Thread 1 writes each line of PAGES pages; then thread 0 has the kernel take them, by the call that is named.
  *
- *     written_pages write|pwrite|send|writev|pwritev|pwritev2|sendmsg|half|refused
+ *     written_pages write|pwrite|send|writev|pwritev|pwritev2|sendmsg|half|refused|null
  *
- * half: a write of half of them; refused: one to where nothing can be written.
+ * half: a write of half of them; refused: one to where nothing can be written; null: one to /dev/null,
+ * which takes nothing.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -46,5 +47,6 @@ int main(int argc, char **argv) {
     if (!strcmp(how, "sendmsg")) put = sendmsg(file, &message, 0);
     if (!strcmp(how, "half")) put = write(file, memory, wanted = BYTES / 2);
     if (!strcmp(how, "refused")) put = write(open("/dev/null", O_RDONLY), memory, BYTES), wanted = -1;
+    if (!strcmp(how, "null")) put = write(open("/dev/null", O_WRONLY), memory, BYTES);
     return put != wanted;
 }

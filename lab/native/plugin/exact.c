@@ -213,15 +213,15 @@ void lab_exact_check(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Whether it is the first transfer since the line was written. */
-bool lab_exact_transfer(const struct lab_exact_seat *seat, uint64_t address, uint64_t key, bool store) {
-    uint32_t line = (uint32_t)(key >> LINE_SHIFT) % PAGE_LINES;
+void lab_exact_transfer(unsigned vcpu, uint64_t address, uint64_t key, bool store, const struct lab_answer *answer) {
+    uint32_t line = (uint32_t)(key >> LINE_SHIFT) % PAGE_LINES, who = lab_exact_seats[vcpu].who - 1;
     enum transfer found = TRANSFER_NONE;
     caches_lock();
     struct shared_page *page = transfers_page((uint32_t)lab_nodes_page(key));
-    if (page) found = transfers_access(page, address >> PAGE_SHIFT, line, seat->who - 1, store);
+    if (page) found = transfers_access(page, address >> PAGE_SHIFT, line, who, store);
     caches_unlock();
-    return found == TRANSFER_FIRST;
+    if (found == TRANSFER_FIRST && answer->level == LEVEL_L3 && !answer->taken)
+        lab_rows_current[vcpu]->lines->shared_hits++;
 }
 
 void lab_exact_overwritten(uint64_t key) {
@@ -231,19 +231,23 @@ void lab_exact_overwritten(uint64_t key) {
     caches_unlock();
 }
 
-void lab_exact_buffer(unsigned vcpu, uint64_t address, uint64_t key, unsigned node, bool store) {
+bool lab_exact_copies(unsigned vcpu) {
     struct lab_exact_seat *seat = &lab_exact_seats[vcpu];
-    if (!(lab_exact.transfers || lab_exact.uses)) return;
+    if (!(lab_exact.transfers || lab_exact.uses)) return false;
     if (seat->who == 0) lab_exact_ask(vcpu);
-    if (seat->who == EXACT_NOBODY || (lab_part_asked && !lab_part_access(vcpu, seat->process, 0))) return;
+    return seat->who != EXACT_NOBODY && (!lab_part_asked || lab_part_access(vcpu, seat->process, 0));
+}
+
+void lab_exact_buffer(unsigned vcpu, uint64_t address, uint64_t key, unsigned node, bool store,
+                      const struct lab_answer *answer) {
     if (lab_exact.uses && store) lab_exact_use(vcpu, address, node);
     if (!lab_exact.transfers) return;
     if (!store) {
-        lab_exact_transfer(seat, address, key, false);
+        lab_exact_transfer(vcpu, address, key, false, answer);
         return;
     }
     caches_lock();
     struct shared_page *page = transfers_page((uint32_t)lab_nodes_page(key));
-    if (page) transfers_written(page, (uint32_t)(key >> LINE_SHIFT) % PAGE_LINES, seat->who - 1);
+    if (page) transfers_written(page, (uint32_t)(key >> LINE_SHIFT) % PAGE_LINES, lab_exact_seats[vcpu].who - 1);
     caches_unlock();
 }

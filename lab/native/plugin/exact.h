@@ -48,8 +48,13 @@ void lab_exact_switch(unsigned vcpu, uint64_t task); /* the vcpu goes on with an
 void lab_exact_told(unsigned vcpu, unsigned byte); /* something, by a process: see part.h */
 void lab_exact_end_stage(unsigned vcpu); /* its task ends, or becomes another program */
 void lab_exact_check(void); /* now and then: whether a stretch of time ends */
-/* The kernel copies for the vcpu's task, to this line of a node (store) or from it. */
-void lab_exact_buffer(unsigned vcpu, uint64_t address, uint64_t key, unsigned node, bool store);
+
+/* Before the kernel copies for the vcpu's task: whether that is counted. And then: to this line of a node (store), or
+ * from it. */
+bool lab_exact_copies(unsigned vcpu);
+void lab_exact_buffer(unsigned vcpu, uint64_t address, uint64_t key, unsigned node, bool store,
+                      const struct lab_answer *answer);
+
 void lab_exact_overwritten(uint64_t key); /* the kernel has another use for the page of this place in memory */
 
 /* Of tasks those that have a number, and of those that vcpus have now; how many. */
@@ -59,7 +64,7 @@ unsigned lab_exact_running(uint32_t *who);
 void lab_exact_forget_own(unsigned vcpu); /* that the vcpu has lines to itself: counting begins */
 void lab_exact_ask(unsigned vcpu);
 void lab_exact_find(struct lab_exact_seat *seat, struct lab_exact_recent *recent, uint64_t number);
-bool lab_exact_transfer(const struct lab_exact_seat *seat, uint64_t address, uint64_t key, bool store);
+void lab_exact_transfer(unsigned vcpu, uint64_t address, uint64_t key, bool store, const struct lab_answer *answer);
 
 /* How the task of a vcpu uses the page of an address, on a node. */
 static inline struct page_use *lab_exact_use(unsigned vcpu, uint64_t address, unsigned node) {
@@ -83,10 +88,8 @@ static inline bool lab_exact_counts(unsigned vcpu, qemu_plugin_meminfo_t info) {
 /* And then: what answered it. */
 static inline void lab_exact_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, uint64_t key,
                                     unsigned node, const struct lab_answer *answer) {
-    struct lab_exact_seat *seat = &lab_exact_seats[vcpu];
     unsigned parts = qemu_access_parts(info), rw = qemu_access_rw(info), loads = rw & 1, stores = rw >> 1;
-    bool first = lab_exact.transfers && answer->asked && lab_exact_transfer(seat, address, key, stores);
-    if (first && answer->level == LEVEL_L3 && !answer->taken) lab_rows_current[vcpu]->lines->shared_hits++;
+    if (lab_exact.transfers && answer->asked) lab_exact_transfer(vcpu, address, key, stores, answer);
     if (!lab_exact.uses) return;
     struct page_use *use = lab_exact_use(vcpu, address, node);
     use->made[0] += loads * parts;

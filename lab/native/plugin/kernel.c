@@ -117,12 +117,13 @@ static void watch_switch(const struct qemu_plugin_tb *block, size_t instructions
 
 /* The kernel clears or copies a page by one instruction, or (from Linux 6.11 on, to move a page) by the loop of its
  * memcpy: those that it gives to a program, which it has not had before, and those that it moves to another node among
- * them. What a program reads and writes it copies the same way. */
-static bool repeats(const struct qemu_plugin_insn *instruction) {
+ * them. What a program reads and writes it copies the same way. clears: rep stos; else rep movs. */
+static bool repeats(const struct qemu_plugin_insn *instruction, bool *clears) {
     unsigned char code[4] = {0};
     size_t bytes = qemu_insn_code(instruction, code, sizeof code, lab_kernel.api);
     unsigned char what = bytes == 2 ? code[1] : bytes == 3 && code[1] == 0x48 ? code[2] : 0;
-    return code[0] == 0xf3 && (what == 0xaa || what == 0xab || what == 0xa4 || what == 0xa5); /* rep stos, rep movs */
+    *clears = what == 0xaa || what == 0xab;
+    return code[0] == 0xf3 && (*clears || what == 0xa4 || what == 0xa5);
 }
 
 /* mov (%rsi), %r8; mov 8(%rsi), %r9: the loop's first read; mov %r8, (%rdi); mov %r9, 8(%rdi): its first write. */
@@ -136,29 +137,37 @@ static bool copies(const struct qemu_plugin_insn *first, const struct qemu_plugi
 }
 
 static uint64_t copied[VCPUS_MAX]; /* key of the page of which a vcpu now reads the first word, + 1 */
-static uint64_t buffer_at[VCPUS_MAX]; /* where a vcpu goes on in a program's memory */
+static struct buffer { /* where a vcpu goes on in a program's memory */
+    uint64_t next, line;
+} buffers[VCPUS_MAX];
 
 /* It copies to what a program reads into (read, recv), or from what it writes (write, send), a few bytes at a time: of
- * each line it is told once. */
+ * each line it is told once, unless another cpu has taken it since. */
 static void at_buffer(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, bool store) {
-    bool same_line = address == buffer_at[vcpu] && address % (UINT64_C(1) << LINE_SHIFT);
-    buffer_at[vcpu] = address + (UINT64_C(1) << qemu_plugin_mem_size_shift(info));
-    if (same_line || !lab_kernel.counting) return;
-    struct qemu_plugin_hwaddr *page = qemu_plugin_get_hwaddr(info, address);
+    struct buffer *at = &buffers[vcpu];
+    uint64_t last = address + (UINT64_C(1) << qemu_plugin_mem_size_shift(info)) - 1;
+    bool told = address == at->next && last >> LINE_SHIFT == (address - 1) >> LINE_SHIFT;
+    at->next = last + 1;
+    if (!lab_kernel.counting || (told && (!lab_kernel.cached || lab_lines_has(vcpu, at->line, store)))) return;
+    struct qemu_plugin_hwaddr *page = qemu_plugin_get_hwaddr(info, last);
     uint64_t key = page ? lab_nodes_key(page) : 0;
     unsigned node = page ? lab_nodes_find(key) : NODE_UNKNOWN;
+    struct lab_answer answer = {.level = LEVEL_UNKNOWN};
     if (node == NODE_UNKNOWN) return;
-    lab_exact_buffer(vcpu, address, key, node, store); /* first: the vcpu's L1 may be another task's until then */
-    if (lab_kernel.cached) lab_lines_buffer(vcpu, key, store);
+    at->line = key >> LINE_SHIFT;
+    bool exact = lab_exact_copies(vcpu); /* first: the vcpu's L1 may be another task's until then */
+    if (lab_kernel.cached) answer = lab_lines_buffer(vcpu, key, store);
+    if (exact) lab_exact_buffer(vcpu, last, key, node, store, &answer);
 }
 
-static void at_page(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {
-    (void)unused;
+/* clears: the instruction is no copy. */
+static void at_page(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *clears) {
     bool store = qemu_plugin_mem_is_store(info);
-    uint64_t from = copied[vcpu];
+    uint64_t from = clears ? 0 : copied[vcpu];
     if (__builtin_expect(from && store, 0)) copied[vcpu] = 0;
     if (address < KERNEL_HALF) at_buffer(vcpu, info, address, store);
     if (address % (UINT64_C(1) << PAGE_SHIFT) || address < KERNEL_HALF || !lab_kernel.counting) return;
+    if (store && !clears && !from) return; /* from a program's memory, into a file */
     struct qemu_plugin_hwaddr *page = qemu_plugin_get_hwaddr(info, address);
     uint64_t key = page ? lab_nodes_key(page) : 0;
     if (!page || lab_nodes_find(key) == NODE_UNKNOWN) return;
@@ -169,14 +178,17 @@ static void at_page(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address,
     if (lab_kernel.cached && from) lab_lines_copied(vcpu, from - 1, key);
     else if (lab_kernel.cached) lab_lines_cleared(key);
     lab_exact_overwritten(key);
+    if (from) lab_exact_forget_own(vcpu); /* that of the copy no line is known to be its task's */
 }
 
 static void watch_pages(const struct qemu_plugin_tb *block, size_t instructions) {
     for (size_t i = 0; i < instructions; i++) {
         struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
+        bool clears = false;
         bool copy = i + 1 < instructions && copies(instruction, qemu_plugin_tb_get_insn(block, i + 1));
-        if (copy || repeats(instruction))
-            qemu_plugin_register_vcpu_mem_cb(instruction, at_page, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
+        if (copy || repeats(instruction, &clears))
+            qemu_plugin_register_vcpu_mem_cb(instruction, at_page, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+                                             (void *)(uintptr_t)clears);
     }
 }
 

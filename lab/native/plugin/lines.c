@@ -32,26 +32,29 @@ void lab_lines_switch(unsigned vcpu) {
     lab_lines_reach[vcpu].past = lines->past;
 }
 
-static uint64_t first_line(uint64_t key) { return key >> PAGE_SHIFT << (PAGE_SHIFT - LINE_SHIFT); }
-
-void lab_lines_copied(unsigned vcpu, uint64_t from, uint64_t to) {
+struct lab_answer lab_lines_buffer(unsigned vcpu, uint64_t key, bool store) {
     struct cache_core *core = &lab_lines_cores[vcpu];
-    if (!core->l1) return;
-    for (uint64_t line = first_line(from); line < first_line(from) + PAGE_LINES; line++) caches_copy(core, line, false);
-    for (uint64_t line = first_line(to); line < first_line(to) + PAGE_LINES; line++) caches_copy(core, line, true);
+    struct lab_answer answer = {.level = LEVEL_UNKNOWN};
+    if (!core->l1) return answer;
+    uint64_t taken = core->counts->coherence;
+    answer.level = reach_copied(&lab_lines_reach[vcpu], core, key >> LINE_SHIFT, store);
+    answer.taken = core->counts->coherence != taken;
+    return answer;
 }
 
-void lab_lines_buffer(unsigned vcpu, uint64_t key, bool store) {
-    struct cache_core *core = &lab_lines_cores[vcpu];
-    if (!core->l1) return;
-    caches_copy(core, key >> LINE_SHIFT, store);
-    caches_lock();
-    reach_copy(&lab_lines_reach[vcpu], key >> LINE_SHIFT, store);
-    caches_unlock();
+void lab_lines_copied(unsigned vcpu, uint64_t from, uint64_t to) {
+    if (!lab_lines_cores[vcpu].l1) return;
+    struct cache_counts *counts = lab_lines_cores[vcpu].counts, before = *counts;
+    for (uint64_t at = 0; at < UINT64_C(1) << PAGE_SHIFT; at += UINT64_C(1) << LINE_SHIFT) {
+        lab_lines_buffer(vcpu, (from >> PAGE_SHIFT << PAGE_SHIFT) + at, false);
+        lab_lines_buffer(vcpu, (to >> PAGE_SHIFT << PAGE_SHIFT) + at, true);
+    }
+    *counts = before; /* the kernel wanted this, not the program */
 }
 
 void lab_lines_cleared(uint64_t key) {
     struct cache_page *page = &pages[lab_nodes_page(key)];
+    if (!page->domains) return; /* no program has touched it */
     caches_lock();
     caches_forget(page, key >> PAGE_SHIFT);
     reach_forget_page(page);

@@ -14,8 +14,6 @@ void lab_lines_switch(unsigned vcpu);                /* the vcpu's row is anothe
  * of the copy are in this one's. */
 void lab_lines_copied(unsigned vcpu, uint64_t from, uint64_t to);
 
-/* The kernel copies for the task that runs, to this place (store) or from it. */
-void lab_lines_buffer(unsigned vcpu, uint64_t key, bool store);
 void lab_lines_cleared(uint64_t key); /* it clears this page, to give it to somebody */
 
 uint64_t lab_lines_footprint(void); /* bytes of the pages that were ever touched */
@@ -27,6 +25,9 @@ struct lab_answer {
     bool taken; /* another cpu's own caches lost the line */
     struct reach reach; /* how large a last-level cache it takes */
 };
+
+/* The kernel copies for the task that runs, to this place (store) or from it. */
+struct lab_answer lab_lines_buffer(unsigned vcpu, uint64_t key, bool store);
 
 /* At each counted access: one to this place in memory of the node. Unknown before lab_lines_open. */
 static inline struct lab_answer lab_lines_access(unsigned vcpu, uint64_t key, bool store, unsigned node) {
@@ -43,6 +44,11 @@ static inline struct lab_answer lab_lines_access(unsigned vcpu, uint64_t key, bo
     answer.taken = core->counts->coherence != taken;
     lab_rows_current[vcpu]->lines->memory[node] += answer.level == LEVEL_LOCAL || answer.level == LEVEL_REMOTE;
     return answer;
+}
+
+/* Whether the cpu's L1 answers by its most recent lines. */
+static inline bool lab_lines_has(unsigned vcpu, uint64_t line, bool store) {
+    return lab_lines_cores[vcpu].l1 && caches_hit(&lab_lines_cores[vcpu], line, store);
 }
 
 /* Whether it stayed in the caches of the cpu's node. */

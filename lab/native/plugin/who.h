@@ -1,4 +1,5 @@
-/* Numbers for the guest's tasks, each as long as it runs one program, in the order of their first accesses. */
+/* Numbers for the guest's tasks, each as long as it runs one program, in the order of their first accesses,
+ * or of what the kernel first copied for them. */
 #ifndef NUMAPLAN_LAB_WHO_H
 #define NUMAPLAN_LAB_WHO_H
 
@@ -9,7 +10,7 @@
 /* As lab/recording/exact.py reads it, one for each number, from 1 on. */
 struct lab_who {
     uint64_t task; /* the kernel's address of it */
-    uint64_t time_ns; /* of its first access, by the host's CLOCK_MONOTONIC */
+    uint64_t time_ns; /* of the first of these, by the host's CLOCK_MONOTONIC */
 };
 
 /* Called with one lock held. */

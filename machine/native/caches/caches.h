@@ -97,10 +97,6 @@ void caches_forked(void);
 /* An access that the L1's most recent line does not answer (caches_hit); returns the level that had the line. */
 enum cache_level caches_miss(struct cache_core *core, uint64_t line, bool store);
 
-/* The kernel copies for a core's thread, to this line (store) or from it, which is no access of the program's: all that
- * is counted of it is in `moved`, if another core has written what it reads. */
-void caches_copy(struct cache_core *core, uint64_t line, bool store);
-
 /* A page is given back, or given to another use: its lines are in no cache. number: of the page, as its lines have it;
  * with the lock held. */
 void caches_forget(const struct cache_page *page, uint64_t number);

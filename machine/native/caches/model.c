@@ -223,16 +223,6 @@ enum cache_level caches_miss(struct cache_core *core, uint64_t line, bool store)
     return level;
 }
 
-void caches_copy(struct cache_core *core, uint64_t line, bool store) {
-    struct cache_counts *counts = core->counts, others = {0};
-    uint64_t *moved = core->moved;
-    core->counts = &others;
-    if (store) core->moved = NULL; /* nobody asks for what was there before */
-    if (!caches_hit(core, line, store)) caches_miss(core, line, store);
-    core->counts = counts;
-    core->moved = moved;
-}
-
 void caches_forget(const struct cache_page *page, uint64_t number) {
     for (uint32_t domain = 0; domain < caches.domains; domain++) {
         if (!(page->domains >> domain % 48 & 1)) continue;

@@ -219,12 +219,22 @@ struct reach reach_access(struct reach_core *reach, uint64_t line, bool store, b
     return (struct reach){(uint8_t)small, recent->remote};
 }
 
-void reach_copy(struct reach_core *reach, uint64_t line, bool store) {
-    uint64_t others[2][REACH_SIZES] = {{0}}, (*past)[REACH_SIZES] = reach->past;
-    if (!reach->epoch) return;
-    reach->past = others;
-    reach_access(reach, line, store, true);
+enum cache_level reach_copied(struct reach_core *reach, struct cache_core *core, uint64_t line, bool store) {
+    static uint64_t nowhere[2][REACH_SIZES];
+    struct cache_counts *counts = core->counts, others = {0};
+    uint64_t *moved = core->moved, (*past)[REACH_SIZES] = reach->past;
+    struct reach found;
+    if (caches_hit(core, line, store)) return LEVEL_L1;
+    core->counts = &others;
+    core->moved = store ? NULL : moved; /* nobody asks for what was there before */
+    reach->past = nowhere;
+    enum cache_level level = reach_miss(reach, core, line, store, &found);
     reach->past = past;
+    core->moved = moved;
+    core->counts = counts;
+    counts->coherence += store ? 0 : others.coherence;
+    counts->within += store ? 0 : others.within;
+    return level;
 }
 
 void reach_forget_page(const struct cache_page *page) {

@@ -48,9 +48,11 @@ void reach_forget(struct reach_core *reach); /* pages may get other homes */
 /* An access that missed its L1, or a store that did not. With the lock held. */
 struct reach reach_access(struct reach_core *reach, uint64_t line, bool store, bool missed);
 
-/* As caches_copy and caches_forget, with the lock held. */
-void reach_copy(struct reach_core *reach, uint64_t line, bool store);
-void reach_forget_page(const struct cache_page *page);
+/* The kernel copies for a core's thread, to this line (store) or from it. That is no access of the program's: of it is
+ * counted only that other cores lose what it reads (coherence, within, moved). */
+enum cache_level reach_copied(struct reach_core *reach, struct cache_core *core, uint64_t line, bool store);
+
+void reach_forget_page(const struct cache_page *page); /* as caches_forget, with the lock held */
 
 /* Which of the recent pages the one of a line would be. */
 static inline uint32_t reach_recent_slot(uint64_t line) {

@@ -6,14 +6,22 @@
 #include "emulate.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 
 enum { AT_ONCE = 64, MOST_PIECES = 1024 }; /* pieces that are read at once, and that the kernel takes */
 
-void em_buffers_given(struct em_thread *t, enum em_syscall_kind kind, uint64_t a2, uint64_t a3) {
+/* /dev/null takes nothing. */
+static bool is_null(int file) {
+    struct stat found;
+    return fstat(file, &found) == 0 && S_ISCHR(found.st_mode) && found.st_rdev == makedev(1, 3);
+}
+
+void em_buffers_given(struct em_thread *t, enum em_syscall_kind kind, uint64_t a1, uint64_t a2, uint64_t a3) {
     bool fills = kind == CALL_READ || kind == CALL_READ_PIECES || kind == CALL_READ_MESSAGE;
     bool takes = kind == CALL_WRITE || kind == CALL_WRITE_PIECES || kind == CALL_WRITE_MESSAGE;
-    bool told = (fills && em_options.uses) || ((fills || takes) && em_options.cached);
+    bool told = (fills && (em_options.uses || em_options.cached)) || (takes && em_options.cached && !is_null((int)a1));
     t->buffers = (struct em_buffers){told ? kind : CALL_OTHER, fills, a2, a3};
 }
 

@@ -3,6 +3,7 @@
 #include "qemu_plugin.h"
 
 #include <sched.h>
+#include <sys/mman.h>
 
 /* Under the fair schedule the guest runs in its turn alone, so it has the turn here, and keeps it through calls that
  * are over at once. */
@@ -11,6 +12,7 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
     case CALL_CLOCK: em_clock_asked(t, (int64_t)a1, a2); break;
     case CALL_QUICK:
     case CALL_UNMAP:
+    case CALL_ADVISE:
     case CALL_AFFINITY:
     case CALL_SET_AFFINITY: break;
     case CALL_EXEC: em_spool_time(em_clock_of(t)); break; /* it may not come back */
@@ -65,16 +67,17 @@ void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint
     a1 = em_guest_argument(a1), a2 = em_guest_argument(a2), a3 = em_guest_argument(a3);
     em_settle(t);
     em_cpus_asked(number, a1, a2, a3);
-    em_buffers_given(t, kind, a2, a3);
+    em_buffers_given(t, kind, a1, a2, a3);
     em_call_begins(number, a1, a2);
     if (em_part_marked(number, a1)) return;
-    if (em_options.fair || kind == CALL_UNMAP || t->late_count) {
+    bool gives_back = kind == CALL_UNMAP || (kind == CALL_ADVISE && a3 == MADV_DONTNEED);
+    if (em_options.fair || gives_back || t->late_count) {
         while (!t->holding && em_recording && !em_turn_take(t, true)) {
             /* QEMU does not wait for threads in system calls: what stalls will move on. */
         }
         if (!t->holding) return; /* it is not recorded any more */
         em_catch_up(t);
-        if (kind == CALL_UNMAP && em_options.cached) {
+        if (gives_back && em_options.cached) {
             em_pages_forget(a1, a2, transfers_forget);
             em_slots_forget_pages();
         }

@@ -105,6 +105,7 @@ enum em_syscall_kind {
     CALL_OPEN,
     CALL_OPENAT,
     CALL_UNMAP,
+    CALL_ADVISE, /* madvise */
     CALL_CLOCK,
     CALL_FUTEX,
     CALL_YIELD,
@@ -213,7 +214,7 @@ size_t em_memory_read(uint64_t address, void *bytes, size_t size); /* how many t
 bool em_memory_write(uint64_t address, const void *bytes, size_t size);
 
 /* buffers.c */
-void em_buffers_given(struct em_thread *t, enum em_syscall_kind kind, uint64_t a2, uint64_t a3);
+void em_buffers_given(struct em_thread *t, enum em_syscall_kind kind, uint64_t a1, uint64_t a2, uint64_t a3);
 void em_buffers_done(struct em_thread *t, int64_t result);
 
 /* cpus.c */
@@ -306,6 +307,7 @@ void em_clock_forked(void);
 
 /* pages.c */
 bool em_pages_init(void);
+bool em_pages_placed(uint64_t number); /* whether somebody has touched a page */
 void em_pages_forked(void);
 /* forgotten: told the index of each. */
 void em_pages_forget(uint64_t start, uint64_t bytes, void (*forgotten)(uint32_t index));

@@ -26,6 +26,7 @@ static const struct numbers numbers[] = {
     {CALL_OPEN, 2, 5, -1},
     {CALL_OPENAT, 257, 295, 56},
     {CALL_UNMAP, 11, 91, 215},
+    {CALL_ADVISE, 28, 219, 233},
     {CALL_CLOCK, 228, -1, 113},
     {CALL_FUTEX, 202, 240, 98},
     {CALL_YIELD, 24, 158, 124},
@@ -38,24 +39,21 @@ static const struct numbers numbers[] = {
     {CALL_ROOT, 308, 346, 268},
     {CALL_ROOT, 165, 21, 40},
     {CALL_ROOT, 429, 429, 429},
-    /* read, pread64, recvfrom; readv, preadv, preadv2, process_vm_readv and recvmsg, whose lists are read where pointers
-     * have 64 bits */
+    /* read, pread64, recvfrom; readv, preadv, preadv2 and recvmsg, whose lists are read where pointers have 64 bits */
     {CALL_READ, 0, 3, 63},
     {CALL_READ, 17, 180, 67},
     {CALL_READ, 45, 371, 207},
     {CALL_READ_PIECES, 19, -1, 65},
     {CALL_READ_PIECES, 295, -1, 69},
     {CALL_READ_PIECES, 327, -1, 286},
-    {CALL_READ_PIECES, 310, -1, 270},
     {CALL_READ_MESSAGE, 47, -1, 212},
-    /* write, pwrite64, sendto; writev, pwritev, pwritev2, process_vm_writev and sendmsg, the same */
+    /* write, pwrite64, sendto; writev, pwritev, pwritev2 and sendmsg, the same */
     {CALL_WRITE, 1, 4, 64},
     {CALL_WRITE, 18, 181, 68},
     {CALL_WRITE, 44, 369, 206},
     {CALL_WRITE_PIECES, 20, -1, 66},
     {CALL_WRITE_PIECES, 296, -1, 70},
     {CALL_WRITE_PIECES, 328, -1, 287},
-    {CALL_WRITE_PIECES, 311, -1, 271},
     {CALL_WRITE_MESSAGE, 46, -1, 211},
     /* setuid, setuid32, setfsuid, setfsuid32 */
     {CALL_USER, 105, 23, 146},
@@ -67,13 +65,12 @@ static const struct numbers numbers[] = {
     {CALL_USERS, -1, 203, -1},
     {CALL_USERS, 117, 164, 147},
     {CALL_USERS, -1, 208, -1},
-    /* mmap, mmap2, mprotect, brk, mremap, madvise */
+    /* mmap, mmap2, mprotect, brk, mremap */
     {CALL_QUICK, 9, 90, 222},
     {CALL_QUICK, -1, 192, -1},
     {CALL_QUICK, 10, 125, 226},
     {CALL_QUICK, 12, 45, 214},
     {CALL_QUICK, 25, 163, 216},
-    {CALL_QUICK, 28, 219, 233},
     /* rt_sigaction, rt_sigprocmask, getpid, gettid, set_tid_address, set_robust_list, rseq */
     {CALL_QUICK, 13, 174, 134},
     {CALL_QUICK, 14, 175, 135},

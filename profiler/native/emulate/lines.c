@@ -8,27 +8,45 @@ void transfers_write(uint64_t first, uint64_t second) { em_spool_transfers(first
 
 void *transfers_room(size_t bytes) { return em_spool_table(bytes); }
 
-/* An access that its L1 does not answer. */
-enum transfer em_transfer(struct em_thread *t, uint64_t line, bool store) {
+static struct shared_page *shared_page(struct em_thread *t, uint64_t line) {
     uint64_t number = line >> (PAGE_SHIFT - LINE_SHIFT);
     struct em_shared_recent *recent = &t->shared[reach_recent_slot(line)];
     if (unlikely(recent->number != number + 1)) {
         recent->page = transfers_page(caches_page(&t->core, line)->index);
         recent->number = recent->page ? number + 1 : 0;
-        if (!recent->page) return TRANSFER_NONE;
     }
-    return transfers_access(recent->page, number, (uint32_t)line % PAGE_LINES, t->index, store);
+    return recent->page;
 }
 
+/* An access that its L1 does not answer. */
+enum transfer em_transfer(struct em_thread *t, uint64_t line, bool store) {
+    struct shared_page *page = shared_page(t, line);
+    if (!page) return TRANSFER_NONE;
+    return transfers_access(page, line >> (PAGE_SHIFT - LINE_SHIFT), (uint32_t)line % PAGE_LINES, t->index, store);
+}
+
+static void line_copied(struct em_thread *t, uint64_t line, bool store) {
+    uint64_t taken = t->record.caches.coherence;
+    enum cache_level level = reach_copied(&t->reach, &t->core, line, store);
+    if (!em_options.transfers) return;
+    caches_lock();
+    if (store) {
+        struct shared_page *page = shared_page(t, line);
+        if (page) transfers_written(page, (uint32_t)line % PAGE_LINES, t->index);
+    } else {
+        bool first = em_transfer(t, line, false) == TRANSFER_FIRST;
+        t->record.shared_hits += first && level == LEVEL_L3 && t->record.caches.coherence == taken;
+    }
+    caches_unlock();
+}
+
+/* Memory that nobody has touched is read as zeros that have no place. */
 void em_lines_copied(struct em_thread *t, uint64_t start, uint64_t end, bool store) {
-    for (uint64_t line = start >> LINE_SHIFT; line <= (end - 1) >> LINE_SHIFT; line++) {
-        caches_copy(&t->core, line, store);
-        caches_lock();
-        reach_copy(&t->reach, line, store);
-        struct shared_page *page = em_options.transfers ? transfers_page(caches_page(&t->core, line)->index) : NULL;
-        uint32_t within = (uint32_t)line % PAGE_LINES;
-        if (page && store) transfers_written(page, within, t->index);
-        else if (page) transfers_access(page, line >> (PAGE_SHIFT - LINE_SHIFT), within, t->index, false);
-        caches_unlock();
+    uint64_t line = start >> LINE_SHIFT, last = (end - 1) >> LINE_SHIFT;
+    while (line <= last) {
+        uint64_t of_page = line | (PAGE_LINES - 1);
+        if (store || em_pages_placed(line >> (PAGE_SHIFT - LINE_SHIFT)))
+            for (uint64_t one = line; one <= of_page && one <= last; one++) line_copied(t, one, store);
+        line = of_page + 1;
     }
 }

@@ -55,6 +55,14 @@ struct cache_page *caches_page(const struct cache_core *core, uint64_t line) {
     return page;
 }
 
+bool em_pages_placed(uint64_t number) {
+    caches_lock();
+    const struct cache_page *page = page_find(number);
+    bool placed = page->number && page->home != HOME_NONE;
+    caches_unlock();
+    return placed;
+}
+
 /* In a forked child: its parent's pages are the parent's. */
 void em_pages_forked(void) { pages.placed = pages.most = 0; }
 
@@ -70,12 +78,13 @@ static void forget(uint64_t start, uint64_t bytes, void (*forgotten)(uint32_t in
         page->home = HOME_NONE;
         caches_forget(page, page->number - 1);
         reach_forget_page(page);
+        page->domains = 0;
         forgotten(page->index);
         pages.placed -= pages.placed > 0;
     }
 }
 
-/* Unmapped pages have no home any more: the next toucher places them anew. */
+/* Pages that are given back have no home any more: the next toucher places them anew. */
 void em_pages_forget(uint64_t start, uint64_t bytes, void (*forgotten)(uint32_t index)) {
     caches_lock();
     forget(start, bytes, forgotten);

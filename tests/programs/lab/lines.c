@@ -4,12 +4,15 @@
  * turns CPU CPU ROUNDS: two threads write one line in turns, each as soon as it has seen the other's write.
  * moved CPU CPU BYTES: the first cpu writes each line of so much memory, the second moves it to its node and reads it.
  * filled CPU CPU BYTES: on the first the kernel reads a file into memory, of which the second reads each line.
+ * halves CPU CPU BYTES: the same by halves of lines, of which the second reads each before the next one comes.
+ * pins CPU CPU BYTES: the same, but the second reads nothing.
  * taken CPU CPU BYTES: the first writes each line of memory, which the second has the kernel write to a file.
  * again CPU CPU BYTES: the first writes each line of memory; the second gives it back, and writes as much that is new.
  */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,12 +100,26 @@ static int filled(int first, int second) {
     return 0;
 }
 
+static int halves(int first, int second, bool reads) {
+    char *data = map_memory();
+    int file = memfd_create("data", 0);
+    if (file < 0 || ftruncate(file, (off_t)bytes)) return 1;
+    for (size_t at = 0; at < bytes; at += LINE / 2) {
+        pin(first);
+        if (read(file, data + at, LINE / 2) != LINE / 2) return 1;
+        pin(second);
+        if (reads) (void)((volatile char *)data)[at];
+    }
+    return 0;
+}
+
 static int taken(int first, int second) {
     int file = memfd_create("data", 0);
     pin(first);
     char *data = write_lines(map_memory());
     pin(second);
-    return write(file, data, bytes) != (ssize_t)bytes;
+    /* Where the kernel copies to is at another place in its word. */
+    return write(file, "x", 1) != 1 || write(file, data, bytes) != (ssize_t)bytes;
 }
 
 static int again(int first, int second) {
@@ -118,6 +135,8 @@ static int between(const char *how, int first, int second) {
     bytes = (size_t)rounds;
     if (!strcmp(how, "moved")) return moved(first, second);
     if (!strcmp(how, "filled")) return filled(first, second);
+    if (!strcmp(how, "halves")) return halves(first, second, true);
+    if (!strcmp(how, "pins")) return halves(first, second, false);
     if (!strcmp(how, "taken")) return taken(first, second);
     return again(first, second);
 }

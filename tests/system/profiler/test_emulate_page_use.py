@@ -1,5 +1,6 @@
 """Who uses which page is counted, each access."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -88,12 +89,24 @@ def test_who_lets_the_kernel_fill_a_page_touches_it(
     assert counts.toucher is not None and counts.toucher[used].tolist() == touchers
 
 
+def small_caches(folder: Path) -> Path:
+    """Two nodes whose caches hold an eighth of what is filled."""
+    caches = [
+        {"level": level, "bytes": size << 10, "ways": 8, "inclusive": True, "cpus": [[0], [1]]}
+        for level, size in ((1, 4), (2, 16), (3, 32))
+    ]
+    nodes = [{"id": node, "cpus": [node]} for node in range(2)]
+    path = folder / "machine.json"
+    path.write_text(json.dumps({"schema": "numaplan/machine/1", "nodes": nodes, "caches": caches}))
+    return path
+
+
 @pytest.mark.parametrize("option", ["page_use=on", "page_use=off", "schedule=free"])
 @pytest.mark.parametrize(("call", "level"), [("read", "remote_dram"), ("write", "local_dram")])
 def test_a_page_that_is_filled_is_of_the_node_of_who_made_the_call(
     filled: Path, tmp_path: Path, call: str, level: str, option: str
 ) -> None:
-    options = ("--machine", "2x1", "--period", "1", "--set", option)
+    options = ("--machine", str(small_caches(tmp_path)), "--period", "1", "--set", option)
     path = record(filled, tmp_path / "t.db", call, *options)
     with Trace.open(path) as trace:
         levels = trace.rows(

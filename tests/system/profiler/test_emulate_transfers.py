@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from numaplan.analyzer import analyze_trace, communication_by_phase
+from numaplan.analyzer import analyze_trace, communication_by_phase, counter_totals
 from numaplan.profiler import Trace
 from tests.support.emulating import MARKS, record
 from tests.support.programs import OPTIMISED, PROGRAMS, compiled
@@ -77,7 +77,7 @@ def test_what_the_kernel_reads_for_a_thread_others_take_from_it(
 WRITES = ("write", "pwrite", "send", "writev", "pwritev", "pwritev2", "sendmsg")
 
 
-@pytest.mark.parametrize("call", [*WRITES, "half", "refused"])
+@pytest.mark.parametrize("call", [*WRITES, "half", "refused", "null"])
 def test_what_a_thread_writes_to_a_file_it_takes_from_who_made_it(tmp_path: Path, call: str) -> None:
     program = compiled(PROGRAMS / "written_pages.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
     path = record(program, tmp_path / "t.db", call)
@@ -87,16 +87,23 @@ def test_what_a_thread_writes_to_a_file_it_takes_from_who_made_it(tmp_path: Path
             "SELECT sum(loads), sum(stores) FROM page_use "
             f"WHERE addr >= {0x500000000000} AND addr < {0x500000000000 + (64 << 12)}"
         )
-    pages = {"half": 32, "refused": 0}.get(call, 64)
-    assert taken.tolist() == [[0, 0], [64 * pages, 0]]
+        totals = counter_totals(trace)
+    lines = {"half": 32 * 64, "refused": 0, "null": 0}.get(call, 64 * 64)
+    assert taken.tolist() == [[0, 0], [lines, 0]]
     assert uses == (0, 64 * 64)
+    # What is there to scale the matrix by: the thread's caches had to ask for these lines.
+    assert lines <= totals["coherence"][0] + totals["l3_hits_on_others_lines"][0] < lines + 50
 
 
-def test_memory_that_is_mapped_anew_is_nobodys(program: Path, tmp_path: Path) -> None:
-    path = record(program, tmp_path / "t.db", "again 5", "--period", "10")
+@pytest.mark.parametrize("how", ["again", "discarded"])
+def test_memory_that_is_given_back_is_nobodys_and_in_no_cache(
+    program: Path, tmp_path: Path, how: str
+) -> None:
+    path = record(program, tmp_path / "t.db", f"{how} 5", "--period", "10")
     with Trace.open(path) as trace:
         assert len(trace.thread_rows) == 6
         assert not matrix(trace, f"r.kind = 'mmap' AND r.start_addr = {0x500000000000}").any()
+        assert counter_totals(trace)["coherence"][2:].max() < 50  # those whose predecessor wrote as much
 
 
 def test_a_child_takes_nothing_from_its_parents_threads(program: Path, tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""What threads are expected to do in the next run, of which a recording shows one.
+
+Threads of a pool may be exchanged, so each of them counts as their mean; so does what siblings take from
+others, and what children that a parent hands work to by chance take from each other.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from ..threads.problem import Nodes
+from .pools import exchanged_matrix, exchanged_vector, pools_of
+from .siblings import by_distance, children_by_chance, siblings_of
+from .use import ThreadUse
+from .workload import Workload
+
+
+class ExpectedUse(NamedTuple):
+    """use: of N threads; pools: numbers of each one's threads; children: of each parent that deals by chance."""
+
+    use: ThreadUse
+    pools: list[Nodes]
+    children: list[Nodes]
+
+
+def expected_use(workload: Workload) -> ExpectedUse:
+    """Of a workload that tells of use."""
+    assert workload.use is not None
+    pools: list[Nodes] = []
+    if workload.keeps:
+        made = () if workload.unordered else workload.use.accesses
+        pools = pools_of(workload.threads, workload.keeps, workload.names, made)
+    children = children_by_chance(workload.threads, workload.names, workload.use)
+    pooled = workload.use.dealt(lambda lines: exchanged_matrix(lines, pools))
+    siblings = siblings_of(workload.threads, pooled.lines, workload.names)
+    expected = pooled.dealt(
+        lambda lines: by_distance(exchanged_matrix(lines, siblings), children, workload.threads)
+    )
+    use: ThreadUse = msgspec.structs.replace(
+        expected,
+        accesses=exchanged_vector(workload.use.accesses, pools),
+        together=exchanged_matrix(workload.use.together, pools),
+        activity=workload.use.activity and workload.use.activity.merged(),
+    )
+    return ExpectedUse(use, pools, children)
