@@ -16,7 +16,7 @@ from .workload import Workload
 
 
 class ExpectedUse(NamedTuple):
-    """use: of N threads; pools: numbers of each one's threads; children: of each parent that deals by chance."""
+    """use: of N threads; pools: numbers of the threads; children: of each parent that deals them by chance."""
 
     use: ThreadUse
     pools: list[Nodes]
