@@ -16,7 +16,7 @@ from .workload import Workload
 
 
 class ExpectedUse(NamedTuple):
-    """use: of N threads; pools: numbers of the threads; children: of each parent that deals them by chance."""
+    """use: of N threads; pools: threads of each; children: of each parent those that it deals by chance."""
 
     use: ThreadUse
     pools: list[Nodes]
