@@ -5,7 +5,7 @@
  * moved CPU CPU BYTES: the first cpu writes each line of so much memory, the second moves it to its node and reads it.
  * filled CPU CPU BYTES: on the first the kernel reads a file into memory, of which the second reads each line.
  * halves CPU CPU BYTES: the same by halves of lines, of which the second reads each before the next one comes.
- * pins CPU CPU BYTES: the same, but the second reads nothing.
+ * told CPU CPU BYTES: the same, but the second reads nothing.
  * taken CPU CPU BYTES: the first writes each line of memory, which the second has the kernel write to a file.
  * again CPU CPU BYTES: the first writes each line of memory; the second gives it back, and writes as much that is new.
  */
@@ -100,17 +100,42 @@ static int filled(int first, int second) {
     return 0;
 }
 
-static int halves(int first, int second, bool reads) {
-    char *data = map_memory();
-    int file = memfd_create("data", 0);
-    if (file < 0 || ftruncate(file, (off_t)bytes)) return 1;
-    for (size_t at = 0; at < bytes; at += LINE / 2) {
-        pin(first);
-        if (read(file, data + at, LINE / 2) != LINE / 2) return 1;
-        pin(second);
-        if (reads) (void)((volatile char *)data)[at];
+static _Alignas(LINE) atomic_long asked;
+static _Alignas(LINE) atomic_long answered;
+
+static void await(atomic_long *number, long wanted) {
+    while (atomic_load_explicit(number, memory_order_acquire) != wanted) sched_yield();
+}
+
+struct halves {
+    char *data;
+    int cpu;
+    bool reads;
+};
+
+static void *read_halves(void *argument) {
+    struct halves halves = *(struct halves *)argument;
+    pin(halves.cpu);
+    for (size_t half = 0; half < bytes / (LINE / 2); half++) {
+        await(&asked, (long)half + 1);
+        if (halves.reads) (void)((volatile char *)halves.data)[half * (LINE / 2)];
+        atomic_store_explicit(&answered, (long)half + 1, memory_order_release);
     }
-    return 0;
+    return NULL;
+}
+
+static int halves(int first, int second, bool reads) {
+    struct halves halves = {map_memory(), second, reads};
+    int file = memfd_create("data", 0);
+    pthread_t other;
+    if (file < 0 || ftruncate(file, (off_t)bytes) || pthread_create(&other, NULL, read_halves, &halves)) return 1;
+    pin(first);
+    for (size_t half = 0; half < bytes / (LINE / 2); half++) {
+        if (read(file, halves.data + half * (LINE / 2), LINE / 2) != LINE / 2) return 1;
+        atomic_store_explicit(&asked, (long)half + 1, memory_order_release);
+        await(&answered, (long)half + 1);
+    }
+    return pthread_join(other, NULL);
 }
 
 static int taken(int first, int second) {
@@ -136,7 +161,7 @@ static int between(const char *how, int first, int second) {
     if (!strcmp(how, "moved")) return moved(first, second);
     if (!strcmp(how, "filled")) return filled(first, second);
     if (!strcmp(how, "halves")) return halves(first, second, true);
-    if (!strcmp(how, "pins")) return halves(first, second, false);
+    if (!strcmp(how, "told")) return halves(first, second, false);
     if (!strcmp(how, "taken")) return taken(first, second);
     return again(first, second);
 }
