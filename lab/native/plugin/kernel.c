@@ -178,7 +178,7 @@ static void at_page(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address,
     if (lab_kernel.cached && from) lab_lines_copied(vcpu, from - 1, key);
     else if (lab_kernel.cached) lab_lines_cleared(key);
     lab_exact_overwritten(key);
-    if (from) lab_exact_forget_own(vcpu); /* that of the copy no line is known to be its task's */
+    if (from) lab_exact_forget_own(vcpu); /* no line of the copy is known to be its task's */
 }
 
 static void watch_pages(const struct qemu_plugin_tb *block, size_t instructions) {
