@@ -123,7 +123,6 @@ enum em_syscall_kind {
 
 struct em_buffers { /* memory that a call under way fills, or reads */
     enum em_syscall_kind kind; /* CALL_OTHER: none */
-    bool fills;
     uint64_t address, count; /* of bytes or pieces */
 };
 
