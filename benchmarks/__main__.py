@@ -75,6 +75,9 @@ class BenchmarksCommand(Command, frozen=True):
     count: Annotated[
         bool, Option("--count", off="--no-count", help="programs: count what has not been counted.")
     ] = True
+    runs: Annotated[
+        int, Option(help="programs: medians of so many counts, those that are kept included.", least=1)
+    ] = 1
     page: Annotated[Path | None, Option(help="programs: write a page in Markdown.", metavar="FILE")] = None
 
     def run(self) -> None:
@@ -112,7 +115,16 @@ class BenchmarksCommand(Command, frozen=True):
         if self.names != ["programs"]:
             raise UsageError("programs runs by itself", "run: python -m benchmarks programs")
         run_programs(
-            Wanted(self.only, self.machines, self.keep, self.count, self.configs, self.as_json, self.page)
+            Wanted(
+                only=self.only,
+                machines=self.machines,
+                keep=self.keep,
+                count=self.count,
+                configs=self.configs,
+                runs=self.runs,
+                json=self.as_json,
+                page=self.page,
+            )
         )
 
 

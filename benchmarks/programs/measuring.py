@@ -56,10 +56,11 @@ class Place:
         return self.folder / f"trace-{self.machine}.db"
 
 
-def measure(program: Program, keep: Path, machine: str, *, count: bool, configs: Sequence[str]) -> None:
+def measure(program: Program, keep: Path, machine: str, *, runs: int, configs: Sequence[str]) -> None:
     """Do what is missing: the recording, a plan from it, and what it comes to in the lab.
 
-    configs: what is counted beside the plan, or without one. Raises NumaplanError where a step fails.
+    runs: of each configuration that are to be counted; configs: what is counted beside the plan, or without
+    one. Raises NumaplanError where a step fails.
     """
     place = Place(keep / program.name, machine)
     place.folder.mkdir(parents=True, exist_ok=True)
@@ -72,8 +73,7 @@ def measure(program: Program, keep: Path, machine: str, *, count: bool, configs:
         place.plan.unlink(missing_ok=True)  # of another recording or planner
         raise
     finally:
-        if count:
-            _count(ready, place, configs)
+        _count(ready, place, runs, configs)
 
 
 def _record(ready: Ready, place: Place) -> None:
@@ -95,29 +95,40 @@ def _record(ready: Ready, place: Place) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _count(ready: Ready, place: Place, configs: Sequence[str]) -> None:
-    """Count in one boot what has not been counted: configurations, and the plan where it is another."""
+def _count(ready: Ready, place: Place, runs: int, configs: Sequence[str]) -> None:
+    """Count what has not been counted: runs of configurations, and of the plan where it is another."""
     kept = load(place.counts)
     planned = load(place.plan)
     digest = digest_of(planned)
-    missing = [name for name in configs if name not in kept.get("configs", {})]
-    if planned and kept.get("plan") != digest:
-        missing.append("plan")
-    if not missing:
-        return
-    command = ["nlab", "compare", "--cache", "--json", "--machine", place.machine, "--repeat", "1"]
-    command += ["--timeout", str(_LIMIT), "--configs", ",".join(missing)]
-    command += ["--plan", str(place.plan)] * ("plan" in missing)
-    command += ["--online", "numaplan"] * bool({*ONLINE} & {*missing})
-    done = _run([*command, "--", *ready.argv], ready, 2 * _LIMIT * len(missing), codes=(0, 1))
-    found = json.loads(done.stdout)["configs"]
-    bad = {name: why for name, config in found.items() if (why := _failure(config["runs"]))}
-    good = {name: config["runs"] for name, config in found.items() if name not in bad}
-    kept["configs"] = {**kept.get("configs", {}), **good}
-    kept["failed"] = bad
-    kept["plan"] = digest if "plan" in good else kept.get("plan", "")
-    with atomic_output(place.counts) as output:
-        output.write_text(json.dumps(kept))
+    have: dict[str, list[dict[str, Any]]] = kept.get("configs", {})
+    if kept.get("plan") != digest:
+        have.pop("plan", None)
+    lacking = {name: runs - len(have.get(name, [])) for name in [*configs, *(["plan"] if planned else [])]}
+    bad: dict[str, str] = {}
+    for repeat in sorted({number for number in lacking.values() if number > 0}):
+        # as many as share a boot of the guest
+        found = _compared(ready, place, repeat, [name for name, few in lacking.items() if few == repeat])
+        for name, more in found.items():
+            if why := _failure(more):
+                bad[name] = why
+            if good := [run for run in more if not run["exit_code"]]:
+                have[name] = [*have.get(name, []), *good]
+        kept |= {"configs": have, "failed": bad, "plan": digest if "plan" in have else ""}
+        with atomic_output(place.counts) as output:
+            output.write_text(json.dumps(kept))
+
+
+def _compared(
+    ready: Ready, place: Place, repeat: int, configs: Sequence[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Runs of configurations in one boot of the lab's guest."""
+    command = ["nlab", "compare", "--cache", "--json", "--machine", place.machine, "--repeat", str(repeat)]
+    command += ["--timeout", str(_LIMIT), "--configs", ",".join(configs)]
+    command += ["--plan", str(place.plan)] * ("plan" in configs)
+    command += ["--online", "numaplan"] * bool({*ONLINE} & {*configs})
+    limit = 2 * _LIMIT * len(configs) * repeat
+    done = _run([*command, "--", *ready.argv], ready, limit, codes=(0, 1))
+    return {name: config["runs"] for name, config in json.loads(done.stdout)["configs"].items()}
 
 
 def _failure(runs: Sequence[dict[str, Any]]) -> str:

@@ -22,13 +22,17 @@ MACHINES = "2x8,4x4"
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What to measure; only, machines, configs: names by comma, nothing for the usual ones."""
+    """What to measure; only, machines, configs: names by comma, nothing for the usual ones.
+
+    runs: at least so many of each configuration are counted.
+    """
 
     only: str = ""
     machines: str = MACHINES
     keep: Path | None = None
     count: bool = True
     configs: str = ""
+    runs: int = 1
     json: bool = False
     page: Path | None = None
 
@@ -64,7 +68,7 @@ def _measure(program: Program, folder: Path, machine: str, wanted: Wanted) -> No
     failed.parent.mkdir(parents=True, exist_ok=True)
     try:
         configs = _parts(wanted.configs) or BESIDE_PLAN
-        measure(program, folder, machine, count=wanted.count, configs=configs)
+        measure(program, folder, machine, runs=wanted.runs if wanted.count else 0, configs=configs)
         failed.unlink(missing_ok=True)
     except NumaplanError as error:
         said = str(error).replace(f"{failed.parent}/", "")  # the page names no folder of this machine
