@@ -140,6 +140,7 @@ def _thread_rows(tasks: Sequence[Task], counts: Counts) -> NDArray[np.void]:
         recorded = task.counted(counts)[:, -RECORDED:].sum(axis=0)
         for name, value in zip(_COUNTED, recorded, strict=False):
             row[name] = value
+        row["sleeps"] = -1
         row["past"] = recorded[len(_COUNTED) :].reshape(2, -1)
     return rows
 

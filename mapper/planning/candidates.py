@@ -137,7 +137,7 @@ def _of_all(task: TimedTask) -> list[Placement]:
     found += [task.placed(f"{name}, interleaved", starts[name], "all") for name in spread]
     if task.pools:
         found += [task.placed(f"{name}, shared spread", starts[name], "shared") for name in near]
-        whole = [one for one in found if one.name in near]
+        whole = [one for one in found if one.name in near and one.pages is not None]
         found += [part for one in whole if (part := _partly(task, one))]
     else:
         found += [improved(task, f"{name}, improved", starts[name]) for name in near]

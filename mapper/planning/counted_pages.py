@@ -40,7 +40,8 @@ class CountedPages:
     of pools exchanged; tied: threads that keep to their place; staying: of each pool, whether its threads
     come back to their memory. Of one that does not, threads and what was their own are anywhere among its
     nodes, but for the tied. lasted_s: how long the run took, or (N,) each thread's process ran in it, for
-    what the kernel moves."""
+    what the kernel moves; ordered: whether a thread can be told from another in the next run, without which
+    none keeps to its place."""
 
     def __init__(
         self,
@@ -48,6 +49,8 @@ class CountedPages:
         pools: Sequence[Nodes] = (),
         threads: Sequence[tuple[str, str]] = (),
         lasted_s: Floats | float = math.inf,
+        *,
+        ordered: bool = True,
     ) -> None:
         self.recorded, self._pools = recorded, pools
         self._process = np.unique([process for process, _ in threads], return_inverse=True)[1]
@@ -58,8 +61,8 @@ class CountedPages:
         self.accesses = exchanged_pages(recorded, pools, threads)
         self.by_memory = recorded.missed is not None and recorded.missed_before is not None
         self.stats, self._stats = _to_memory(self.accesses), _to_memory(recorded)
-        self.tied = np.flatnonzero(self._begun_by(SERIAL, len(threads)))
-        self.staying = [self._comes_back(pool) for pool in pools]
+        self.tied = np.flatnonzero(self._begun_by(SERIAL, len(threads)) & ordered)
+        self.staying = [ordered and self._comes_back(pool) for pool in pools]
 
     @cached_property
     def roaming(self) -> "CountedPages":

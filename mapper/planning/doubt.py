@@ -14,7 +14,8 @@ def doubt(task: TimedTask, one: Placement, other: Placement) -> float:
     """ns by which the difference of two costs may be off because it is told from samples, because who
     exchanges lines with whom is chance, and because nothing shows what processes exchange."""
     memory = abs(one.cost.memory_ns + one.cost.queue_ns - other.cost.memory_ns - other.cost.queue_ns)
-    lines = abs(one.cost.lines_ns - other.cost.lines_ns)
+    of_others = [each.cost.lines_ns - task.unbound.own_lines_ns(each.cpus) for each in (one, other)]
+    lines = abs(of_others[0] - of_others[1])
     parts = np.array([memory, lines]) / np.sqrt(np.maximum(task.samples, 1.0))
     unsure = SURE * float(np.hypot(np.hypot(*parts), _chance(task, one, other)))
     return max(unsure, UNSEEN * one.cost.total_ns) if task.exchange_unseen else unsure

@@ -10,11 +10,6 @@ from ..threads.problem import Floats
 from ..workload.use import ThreadUse
 from .cpu_sets import Sets, taken_of
 
-# Of the lines of threads that nobody binds, what comes on top: they leave their own in caches of cpus that
-# they were on, and take them from there. Counted were, in the median of 44, 1.26 and 1.33 times as many as
-# expected without it (by default, and with memory interleaved), and 1.03 and 1.04 times of bound threads.
-LEFT = 0.3
-
 
 def lines_between(use: ThreadUse, place_of: Mapping[int, int], cpus: Sequence[int]) -> Floats:
     """(N, N) lines that threads on these cpus take from each other: fewer where they share a cache.
@@ -23,14 +18,6 @@ def lines_between(use: ThreadUse, place_of: Mapping[int, int], cpus: Sequence[in
     """
     places = np.array([place_of[cpu] for cpu in cpus])
     answer: Floats = np.where(np.equal.outer(places, places), use.near, use.lines)
-    return answer
-
-
-def left_behind(cpus: Sets, every: int) -> Floats:
-    """(N, N) of each line, what comes on top where both threads may be on any cpu of several nodes, and half
-    of that where one may. every: how many cpus there are."""
-    anywhere = np.array([len(own) == every for own in cpus], np.float64)
-    answer: Floats = LEFT * np.add.outer(anywhere, anywhere) / 2
     return answer
 
 

@@ -27,14 +27,14 @@ WARY = 0.3  # of what is waited for cpus, that it may be more: of the parts of a
 def cheapest_first(task: TimedTask, every: Sequence[Placement], in_turn: bool = True) -> list[Placement]:
     """What is waited for cpus counts more, as it is the least sure; of equally cheap placements first comes
     where threads wait least, and then what makes most accesses local, be they answered by a cache or not. Of
-    several emulated processes what gives more threads a cpu of their own goes before that, where it costs
-    little. One in order of creation goes first where that costs little: threads made one after another mostly
-    belong together, also where one run does not show it; but children that do alike are rather in turn
-    (`in_turn`). And before one that places pages goes the same with fewer of them placed, where that costs
-    little."""
+    several emulated processes what gives more threads a cpu of their own goes before that, and then what is
+    on fewer nodes, where it costs little. One in order of creation goes first where that costs little:
+    threads made one after another mostly belong together, also where one run does not show it; but children
+    that do alike are rather in turn (`in_turn`). And before one that places pages goes the same with fewer of
+    them placed, where that costs little."""
     found = _roomy_first(task, sorted(every, key=lambda one: _price(task, one)))
-    limit, least = _price(task, found[0]) * (1 + EQUAL), _without_cpu(task, found[0])
-    equal = [one for one in found if _price(task, one) <= limit and _without_cpu(task, one) <= least]
+    limit, first = _price(task, found[0]) * (1 + EQUAL), _spread(task, found[0])
+    equal = [one for one in found if _price(task, one) <= limit and _spread(task, one) <= first]
     local = {id(one): round(local_shares(task, one)[0], 3) for one in equal}
     fewer = 1 if task.may_leave_pages else -1
     equal.sort(key=lambda one: (_crowding(one), -local[id(one)], fewer * (one.pages is not None)))
@@ -48,11 +48,14 @@ def cheapest_first(task: TimedTask, every: Sequence[Placement], in_turn: bool = 
 
 
 def _roomy_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
-    """In front those that are nearly as cheap as the first and leave the fewest threads without a cpu."""
+    """Where nothing shows what processes exchange, in front those nearly as cheap as the first that leave the
+    fewest threads without a cpu, and then are on the fewest nodes: near each other it costs less."""
+    if not task.exchange_unseen:
+        return found
     limit = _price(task, found[0]) * (1 + ROOMY)
     near = [one for one in found if _price(task, one) <= limit]
-    least = min(_without_cpu(task, one) for one in near)
-    return sorted(found, key=lambda one: _price(task, one) > limit or _without_cpu(task, one) > least)
+    near.sort(key=lambda one: _spread(task, one))
+    return near + found[len(near) :]
 
 
 def _in_turn_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
@@ -105,9 +108,12 @@ def in_order_of_creation(places: Nodes) -> bool:
     return 0 < turns == len(np.unique(places)) - 1
 
 
-def _without_cpu(task: TimedTask, one: Placement) -> int:
-    """How many threads have no cpu of their own, where it is not seen which run at the same time."""
-    return task.cpus.without_cpu(one.places) if task.exchange_unseen else 0
+def _spread(task: TimedTask, one: Placement) -> tuple[int, int]:
+    """How many threads have no cpu of their own, and how many nodes are used; where nothing shows which
+    processes run at the same time, and what they exchange."""
+    if not task.exchange_unseen:
+        return 0, 0
+    return task.cpus.without_cpu(one.places), len(np.unique(task.rows[one.places]))
 
 
 def _crowding(one: Placement) -> float:

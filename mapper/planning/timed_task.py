@@ -35,10 +35,11 @@ from ..workload.lasted import lived_of, ran_of
 from ..workload.pools import LIGHT, idle_crowd, idle_twins
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets, taken_of
-from .lines import at_one_price, left_behind, line_ways, lines_between
+from .lines import at_one_price, line_ways, lines_between
 from .placement import Placement
 from .shared_caches import SharedCaches
 from .task import PlanTask
+from .unbound import Unbound
 
 LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved about they leave their caches
 SHORT = 1e-9  # of a run whose length is not known (infinite), no time at all
@@ -58,9 +59,12 @@ class TimedTask:
         self._threads = workload.threads
         ran = ran_of(workload.threads, workload.lives, self.use.activity)
         self._lasted_s: Floats = workload.lasted_s * np.maximum(ran, SHORT)
+        lived = lived_of(workload.threads, workload.lives)
+        self.unbound = Unbound(machine, self.use, lived, len(self.domains.machine.cpus))
         self._lived = lived_of(workload.threads, workload.lives)
         self.exchange_unseen = UNSEEN_BETWEEN in workload.notes
         self._unstable = workload.identity is not None and not workload.identity["stable"]
+        self._ordered = not workload.unordered
         self.pages = self._counted(workload.pages)
         self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools)
         tied = [thread for pool in self.pools for thread in np.intersect1d(pool, self.pages.tied).tolist()]
@@ -82,7 +86,7 @@ class TimedTask:
         self.samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2
 
     def _counted(self, pages: PageCounts) -> CountedPages:
-        return CountedPages(pages, self.pools, self._threads, self._lasted_s)
+        return CountedPages(pages, self.pools, self._threads, self._lasted_s, ordered=self._ordered)
 
     def with_misses(self, pages: PageCounts, times: int = 1) -> "TimedTask":
         """The same, but for what reaches memory when the input is so many times as large."""
@@ -147,24 +151,6 @@ class TimedTask:
         return 1.0 + float(self.use.together[np.ix_(busy, busy)].sum(axis=1).max(initial=0.0))
 
     @cached_property
-    def beside(self) -> float:
-        """Threads that run beside one that makes an access, in the mean."""
-        made = self.use.accesses
-        return float((made * self.use.together.sum(axis=1)).sum()) / max(float(made.sum()), 1e-300)
-
-    @cached_property
-    def lived(self) -> float:
-        """The share 0..1 of the run for which the process is there that makes an access, in the mean."""
-        made = self.use.accesses
-        return float(made @ self._lived) / total if (total := float(made.sum())) > 0 else 1.0
-
-    @property
-    def moved_about(self) -> float:
-        """The share 0..1 of its time for which the kernel moves a thread about that nobody binds: one that
-        runs alone stays where it is, and those of processes that are there for a part of the run less so."""
-        return min(self.beside, 1.0) * self.lived
-
-    @cached_property
     def ids(self) -> NDArray[np.int64]:
         """(places,) id of each place's node."""
         return np.array(self.machine.node_ids)[self.rows]
@@ -192,7 +178,10 @@ class TimedTask:
         return place_threads(find_method(method), problem or self.problem)
 
     def placed(self, name: str, places: Nodes, spread: Spread = "reads") -> Placement:
-        """With pages where most of what counts comes from, or spread."""
+        """With pages where most of what counts comes from, or spread; where the kernel puts them if a run has
+        other threads than the next one, and so other regions, but for all being spread."""
+        if not self._ordered and spread != "all":
+            return self.first_touched(name, places)
         places = self.cpus.with_idle(places)
         counts, next_touch = self.pages.deciding, self.options.next_touch
         pages = place_pages(counts, self.ids[places], self.machine, next_touch=next_touch, spread=spread)
@@ -263,7 +252,7 @@ class TimedTask:
         taken, places = taken_of(cpus, seats), self.domains.machine
         lines = lines_between(self.use, places.node_of_cpu, taken)
         if len(set(self.rows.tolist())) > 1:
-            lines = lines * (1 + self.moved_about * left_behind(cpus, len(places.cpus)))
+            lines = lines * (1 + self.unbound.left_behind(cpus))
         cost = placement_cost(
             self.machine,
             taken,
@@ -274,7 +263,8 @@ class TimedTask:
             shared=self.cpus.waits(cpus),
             pages_moved=moved.pages,
         )
-        return msgspec.structs.replace(cost, lines_ns=cost.lines_ns + moved.lines * self._apart)
+        more = moved.lines * self._apart + self.unbound.own_lines_ns(cpus)
+        return msgspec.structs.replace(cost, lines_ns=cost.lines_ns + more)
 
     def line_ways(self, cpus: Sets, seats: Sets) -> Floats:
         """(N, N) ns that a line takes from the column's thread to the row's, with these cpus."""

@@ -57,7 +57,7 @@ def near_memory(task: TimedTask) -> float:
 def _staying(task: TimedTask, share: float) -> float:
     """A share of the time of threads that the kernel moves about: less often those of a process that is there
     for a part of the run; one that runs alone stays where it is."""
-    return 1 - (1 - share) * task.moved_about
+    return 1 - (1 - share) * task.unbound.moved
 
 
 def _mean(costs: Sequence[Cost], near: float, stays: float) -> Cost:

@@ -41,5 +41,6 @@ def expected_use(workload: Workload) -> ExpectedUse:
         accesses=exchanged_vector(workload.use.accesses, pools),
         together=exchanged_matrix(workload.use.together, pools),
         activity=workload.use.activity and workload.use.activity.merged(),
+        sleeps=None if workload.use.sleeps is None else exchanged_vector(workload.use.sleeps, pools),
     )
     return ExpectedUse(use, pools, children)

@@ -44,7 +44,7 @@ class ThreadUse(msgspec.Struct, frozen=True):
     that two threads which share their last cache find there, as they had left their writer's own (None: none
     are known to be); chance: (N, N) how far the lines may be others in the next run, one standard deviation
     (None: they are taken to be the same); activity: when threads run, from which `together` is (None: not
-    known)."""
+    known); sleeps: (N,) how often each waited in a system call until it was woken (None: not known)."""
 
     accesses: Floats
     lines: Floats
@@ -55,6 +55,7 @@ class ThreadUse(msgspec.Struct, frozen=True):
     kept: Floats | None = None
     chance: Floats | None = None
     activity: Activity | None = None
+    sleeps: Floats | None = None
 
     def by_lane(self, lane: Nodes, count: int) -> "ThreadUse":
         """The same of lanes: threads one after another."""
@@ -79,6 +80,7 @@ class ThreadUse(msgspec.Struct, frozen=True):
             kept,
             chance,
             self.activity and self.activity.by_lane(lane, count),
+            None if self.sleeps is None else np.bincount(lane, self.sleeps, count).astype(np.float64),
         )
 
     @property
@@ -128,13 +130,15 @@ def merged_use(
     threads: (process, path) of all, as in `merged`, their analysis as one.
     """
     index = {key: number for number, key in enumerate(threads)}
-    made, seen, moved = np.zeros(len(index)), np.zeros(len(index)), np.zeros(len(index))
+    made, seen, moved, slept = (np.zeros(len(index)) for _ in range(4))
     together, known, lines, kept, chance = (np.zeros((len(index), len(index))) for _ in range(5))
     for keys, use in uses:
         rows = _rows(keys, index)
         made[rows] += use.accesses
         moved[rows] += use.lines.sum(axis=1)
         seen[rows] += 1
+        if use.sleeps is not None:
+            slept[rows] += use.sleeps
         both = np.ix_(rows, rows)
         known[both] += 1
         together[both] += use.together
@@ -158,6 +162,7 @@ def merged_use(
         together=together,
         activity=joined([(_rows(keys, index), use.activity) for keys, use in uses], len(index)),
         exact=all(use.exact for _, use in uses),
+        sleeps=slept / seen if all(use.sleeps is not None for _, use in uses) else None,
     ).with_lines(lines / np.maximum(known, 1) if by_chance else merged.comm * scale)
 
 
@@ -197,6 +202,7 @@ def thread_use(
         exact="coherence" in totals,
         beyond=np.maximum(totals["l1_misses"], 0.0) if known else None,
         caches=_cache_use(trace),
+        sleeps=np.maximum(totals["sleeps"], 0.0) if "sleeps" in totals else None,
     )
 
 

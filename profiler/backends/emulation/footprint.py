@@ -80,6 +80,8 @@ class Scale:
             yield name, float(missed[_MISSES.index(name), self.chosen] if scaled else thread[name])
         for size, value in zip(sizes, missed.sum(axis=0).tolist(), strict=True):
             yield f"llc_misses_at_{size_word(size)}", value
+        if thread["sleeps"] >= 0:
+            yield "sleeps", float(thread["sleeps"])
 
 
 def scale_of(processes: Sequence[ProcessSpool], options: EmulateOptions) -> Scale:

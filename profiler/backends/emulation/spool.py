@@ -50,7 +50,7 @@ HEADER = np.dtype(
         ("ends", "<u8"),
     ]
 )
-VERSION = 7
+VERSION = 8
 # Exact counts of a thread, in the order of struct thread_record, under the names of the trace's counters.
 COUNTERS = (
     "loads",
@@ -69,6 +69,7 @@ THREAD_RECORD = np.dtype(
     [
         *(("tid", "<u4"), ("birth", "<u4"), ("start_ns", "<i8"), ("end_ns", "<i8")),
         *((name, "<u8") for name in (*COUNTERS, "lost")),
+        ("sleeps", "<i8"),  # -1: not known
         ("past", "<u8", (2, MOST_SIZES)),
     ]
 )

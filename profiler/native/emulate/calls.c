@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 /* Under the fair schedule the guest runs in its turn alone, so it has the turn here, and keeps it through calls that
  * are over at once. */
@@ -44,6 +45,28 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
     case CALL_USERS:
     case CALL_OTHER: em_turn_release(t, true); break;
     }
+}
+
+/* Calls in which a thread may wait for what another one does, or the time: QEMU itself sleeps only in others. */
+static bool may_sleep(enum em_syscall_kind kind) {
+    switch (kind) {
+    case CALL_FUTEX:
+    case CALL_WAIT:
+    case CALL_READ:
+    case CALL_READ_PIECES:
+    case CALL_READ_MESSAGE:
+    case CALL_WRITE:
+    case CALL_WRITE_PIECES:
+    case CALL_WRITE_MESSAGE:
+    case CALL_OTHER: return true;
+    default: return false;
+    }
+}
+
+/* How often the calling thread has given up its cpu to wait. */
+static long slept(void) {
+    struct rusage used;
+    return getrusage(RUSAGE_THREAD, &used) ? 0 : used.ru_nvcsw;
 }
 
 /* What must be known of a call before it is made: a program may not come back from it, or not find its folder then, or
@@ -92,11 +115,14 @@ void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint
     if (em_options.fair) begin_call(t, kind, a1, a2, a3);
     else if (kind == CALL_EXIT) em_thread_end(t);
     else em_turn_release(t, false);
+    t->slept = may_sleep(kind) ? slept() : -1; /* last: waiting for turns is not the program's */
 }
 
 void em_on_syscall_return(unsigned vcpu, int64_t number, int64_t result) {
     struct em_thread *t = em_thread_self(vcpu);
     enum em_syscall_kind kind = em_guest_syscall(number);
+    t->record.sleeps += t->slept >= 0 && slept() > t->slept;
+    t->slept = -1;
     em_call_returns(number);
     if (kind == CALL_WAIT && result > 0 && em_options.fair) em_clock_waited(result);
     em_cpus_answered(result);

@@ -57,6 +57,7 @@ struct em_thread_record {
     struct cache_counts caches;
     uint64_t shared_hits; /* lines taken first since a write, that the writer's L3 answered and not its own caches */
     uint64_t lost; /* samples that found no room */
+    int64_t sleeps; /* in its system calls: how often it then had to be woken (voluntary switches) */
     uint64_t past[2][REACH_SIZES]; /* accesses past exactly the i+1 smallest sizes, to local and to remote pages */
 };
 
@@ -145,6 +146,7 @@ struct em_thread {
     int64_t position; /* accesses since then: the time within the turn */
     uint64_t asked_at; /* where a system call under way puts the time, 0 if it does not */
     int64_t asked_host_ns;
+    long slept; /* how often before the system call under way, -1: it is none to wait in */
     struct em_buffers buffers;
     uint64_t random;
     uint32_t index; /* of its record */

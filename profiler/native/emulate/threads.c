@@ -50,6 +50,7 @@ static struct em_thread *attach(unsigned vcpu) {
     t->core.slot = em_slot_free();
     t->record.start_ns = -1;
     t->record.end_ns = -1;
+    t->slept = -1;
     t->to_come = awaited[vcpu % MAX_THREADS];
     t->core.node = caches.cpu_nodes[t->record.birth % caches.cpus];
     t->core.counts = &t->record.caches;

@@ -5,10 +5,10 @@ import pytest
 
 from numaplan.mapper import PlanOptions
 from numaplan.mapper.planning.candidates import choose
-from numaplan.mapper.planning.lines import LEFT
 from numaplan.mapper.planning.order import in_order_of_creation
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
+from numaplan.mapper.planning.unbound import LEFT
 from numaplan.mapper.workload.siblings import siblings_of
 from numaplan.profiler import Machine
 from tests.support.timed import workload

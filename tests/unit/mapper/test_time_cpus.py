@@ -42,6 +42,15 @@ def test_threads_of_several_emulated_processes_have_cpus_of_their_own_for_a_litt
     assert int(np.bincount(places).max()) == most
 
 
+def test_processes_whose_exchange_nobody_saw_are_on_few_nodes() -> None:
+    """A server's processes and its clients talk through the kernel, of which emulation sees nothing."""
+    work = workload(users=[[0], [1], [2], [3]])
+    assert len(set(nodes_of(plan_of(work, "4x4")))) == 4
+    unseen = replace(work, notes=(UNSEEN_BETWEEN,))
+    assert len(set(nodes_of(plan_of(unseen, "4x4")))) == 1
+    assert len(set(nodes_of(plan_of(unseen, "4x2")))) == 2  # with a cpu for each
+
+
 def test_nodes_are_filled_by_the_threads_that_run_at_a_time() -> None:
     """Of twenty threads eight are busy, each with all of these: as few nodes as have cpus for them."""
     busy = range(5, 13)

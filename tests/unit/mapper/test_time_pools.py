@@ -217,3 +217,16 @@ def test_who_goes_from_node_to_node_for_want_of_cpus_is_not_expected_to_find_its
         local, abs=1e-3
     )
     assert timed.again(placed).traffic == pytest.approx(placed.traffic)
+
+
+def test_threads_that_nothing_tells_apart_keep_no_memory_of_their_own() -> None:
+    """Go's threads come in another order in each run: which of them gets whose memory is chance."""
+    work = workload(lines=PAIRS, users=[[0], [1], [2], [3]], keeps=False)
+    assert work.pages is not None
+    own = replace(work, pages=replace(work.pages, toucher=work.pages.thread))
+    staying = plan_of(own, "4x2")
+    assert staying.predicted.memory_share == pytest.approx(1.0)
+    plan = plan_of(replace(own, unordered=True), "4x2")
+    nodes = {cpu // 2 for thread in plan.threads for cpu in thread.cpus}
+    assert {len(thread.cpus) for thread in plan.threads} == {2 * len(nodes)} and not plan.memory
+    assert plan.predicted.memory_share == pytest.approx(1 / len(nodes))

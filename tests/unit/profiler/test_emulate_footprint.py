@@ -21,6 +21,8 @@ def test_counters_are_those_of_the_cache_that_stands_for_the_input(tmp_path: Pat
         counts = dict(Scale(True, 1, 2, (1 << 20, 2 << 20), chosen).counts(thread))
         assert (counts["llc_misses_local"], counts["llc_misses_remote"]) == (local, remote)
         assert (counts["llc_misses_at_1M"], counts["llc_misses_at_2M"]) == (231, 21)
+    assert [name for name, _ in Scale(False, 0, 0, (), None).counts(thread)] == ["loads", "stores", "sleeps"]
+    thread["sleeps"] = -1  # nobody counted
     assert [name for name, _ in Scale(False, 0, 0, (), None).counts(thread)] == ["loads", "stores"]
 
 
