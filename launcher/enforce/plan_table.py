@@ -15,7 +15,7 @@ from .process_memory import memory_nodes
 LIBRARY = native_part("launcher", "enforce.so")
 
 MAGIC = b"NUMAPLPF"
-VERSION = 4
+VERSION = 5
 KINDS = {"heap": 1, "mmap": 2, "file": 3, "static": 4}
 POLICIES = {"bind": 1, "preferred": 2, "interleave": 3, "next-touch": 4}
 
@@ -210,14 +210,18 @@ def encode(
 
 
 def _children(plan: Plan) -> list[tuple[int, ...]]:
-    """Of each child process whose program the plan tells: itself, its parent, the program; its number."""
-    answer: list[tuple[int, ...]] = []
+    """Of each child process whose program the plan tells: itself, its parent, the program; its number, and
+    1 + its parent's row."""
+    found: dict[str, tuple[str, str, int]] = {}
     for thread in plan.threads:
         parent, _, number = thread.process.rpartition(".")
         if parent and thread.program is not UNSET and number.isdecimal() and int(number) <= _MOST_CHILDREN:
-            row = [name_hash(text) for text in (thread.process, parent, thread.program)]
-            answer.append((*row, int(number), 0))
-    return answer
+            found[thread.process] = parent, thread.program, int(number)
+    rows = {process: row for row, process in enumerate(found, 1)}
+    return [
+        (name_hash(process), name_hash(parent), name_hash(program), number, rows.get(parent, 0))
+        for process, (parent, program, number) in found.items()
+    ]
 
 
 def _order(pair: tuple[tuple[int, ...], PlanRegion]) -> tuple[int, ...]:

@@ -16,7 +16,8 @@ HEADER = np.dtype(
         ("used", "<u4"),
         ("images", "<u4"),
         ("filters", "<u4"),
-        ("spare", "<u4", 8),
+        ("choices", "<u4"),
+        ("spare", "<u4", 7),
     ]
 )
 ENTRY = np.dtype(
@@ -31,7 +32,7 @@ ENTRY = np.dtype(
         ("start_ns", "<u8"),
         ("end_ns", "<u8"),
         ("parent_image", "<u4"),
-        ("spare", "<u4"),
+        ("program", "<u4"),
         ("plays", "<u8"),
     ]
 )

@@ -15,7 +15,7 @@ from numaplan.common import MachineLacksError, UsageError, native_part
 # The control file (native/preload/processes.c): a header of 64 bytes, entries of 64; control.py reads it.
 CONTROL = "control"
 MAGIC = b"NUMAPLCT"
-CONTROL_VERSION = 1
+CONTROL_VERSION = 2
 CAPACITY = 16384
 _HEADER = struct.Struct("<8s6I32x")
 _ENTRY_BYTES = 64

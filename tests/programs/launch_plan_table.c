@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static bool is_odd(const struct pt_process *part) { return part->number % 2; }
+
 static uint64_t touch(const struct pt_table *table) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < table->header->threads; i++) {
@@ -23,6 +25,12 @@ static uint64_t touch(const struct pt_table *table) {
         sum += pt_find_rule(table, region) != NULL;
         for (uint32_t r = 0; r < region->runs; r++)
             sum += pt_offset_in(table, region, table->runs[region->first_run + r].offset, (uint64_t)1 << 56);
+    }
+    for (uint32_t i = 0; i < table->header->processes; i++) {
+        struct pt_process actual = table->processes[i];
+        for (uint32_t more = 0; more < 4; more++, actual.number++) sum += pt_plays(table, &actual, is_odd);
+        actual.parent = table->processes[0].parent;
+        sum += pt_plays(table, &actual, is_odd);
     }
     return sum;
 }

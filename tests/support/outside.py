@@ -245,6 +245,17 @@ def plan_of_threads(
     )
 
 
+def plan_of_programs(**programs: str) -> Plan:
+    """The first process, and children that ran these: p0_1="sh" of p0.1."""
+    names = {name.replace("_", "."): program for name, program in programs.items()}
+    plan = plan_of_threads([("p0", "0"), *((name, "0") for name in names)])
+    threads = [
+        msgspec.structs.replace(thread, program=names[thread.process]) if thread.process in names else thread
+        for thread in plan.threads
+    ]
+    return msgspec.structs.replace(plan, threads=tuple(threads))
+
+
 def discover(built: Built) -> Plan:
     """A plan for every thread that a first run shows, of the program and of its children, in every rank."""
     roots = [f"r{rank}" for rank in range(8)] if built.starter else ["p0"]

@@ -8,6 +8,11 @@
 
 enum { PROGRAM_BYTES = 16 };
 
+/* A process that only waits for what it has started, or is about to exec, runs another program than its part's: that
+ * is free for who runs it.
+ */
+static bool is_taken(const struct pt_process *part) { return np_is_played(part->process, (uint32_t)part->program); }
+
 /* Of what a process that we are in, or that we are about to become, runs. */
 static uint64_t played(uint64_t name, const char *program) {
     const struct np_entry *own = np_process(), *parent = np_process_parent(own);
@@ -15,7 +20,16 @@ static uint64_t played(uint64_t name, const char *program) {
     uint64_t above = atomic_load(&parent->plays);
     struct pt_process actual = {
         .process = name, .parent = above ? above : parent->hash, .program = pt_hash(program), .number = own->number};
-    return pt_plays(&nf_plan.table, &actual);
+    return pt_plays(&nf_plan.table, &actual, is_taken);
+}
+
+static void take_part(const struct np_entry *own, const char *program) {
+    uint64_t part;
+    uint32_t choices;
+    do {
+        choices = np_choices();
+        part = own->rank ? 0 : played(own->hash, program);
+    } while (!np_choose(part, (uint32_t)pt_hash(program), choices));
 }
 
 /* Of this process in the plan. No process there hashes to 0; one for which the control file had no room is in no plan.
@@ -29,7 +43,7 @@ uint64_t nf_process_hash(void) {
     if (!own) return 0;
     if (!*program) prctl(PR_GET_NAME, program, 0, 0, 0);
     if (own != known) {
-        atomic_store(&own->plays, own->rank ? 0 : played(own->hash, program));
+        take_part(own, program);
         known = own;
     }
     uint64_t plays = atomic_load_explicit(&own->plays, memory_order_relaxed);
@@ -44,7 +58,7 @@ const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) 
     uint64_t process = np_process_after_exec(call->envp, &ranked);
     const char *last = strrchr(call->path, '/');
     strncat(program, last ? last + 1 : call->path, sizeof program - 1);
-    if (process && !ranked) process = played(process, program);
+    if (process && !ranked) process = played(process, program); /* it is taken after exec */
     /* It tells its program the cpus of those that the plan does not name: where it has none, it cannot. */
     const struct pt_thread *plan =
         process && pt_find_thread(&nf_plan.table, 0, 0) ? pt_first_thread(&nf_plan.table, process) : NULL;

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { VERSION = 4 };
+enum { VERSION = 5 };
 #define MOST_BYTES ((size_t)1 << 30)
 
 uint64_t pt_hash(const char *name) {
@@ -68,6 +68,12 @@ static bool check_regions(const struct pt_table *table) {
     return true;
 }
 
+static bool check_processes(const struct pt_table *table) {
+    for (uint32_t i = 0; i < table->header->processes; i++)
+        if (table->processes[i].parent_row > table->header->processes) return false;
+    return true;
+}
+
 bool pt_check(const void *memory, size_t bytes, struct pt_table *table) {
     const struct pt_header *header = table->header = memory;
     if (bytes < sizeof *header || memcmp(header->magic, "NUMAPLPF", 8) || header->version != VERSION) return false;
@@ -86,7 +92,7 @@ bool pt_check(const void *memory, size_t bytes, struct pt_table *table) {
     table->sizes = (const void *)(base + sizes);
     table->processes = (const void *)(base + processes);
     table->cpus = (const void *)(base + cpus);
-    return check_threads(table) && check_regions(table);
+    return check_threads(table) && check_regions(table) && check_processes(table);
 }
 
 bool pt_load(const char *path, struct pt_table *table) {
@@ -140,20 +146,47 @@ const struct pt_thread *pt_first_thread(const struct pt_table *table, uint64_t p
 
 enum { LONGEST_TURN = 16 };
 
-static bool is_like(const struct pt_process *one, const struct pt_process *actual) {
-    return one->parent == actual->parent && one->program == actual->program;
+struct search { /* for parts of processes that ran what the actual one runs */
+    const struct pt_table *table;
+    const struct pt_process *actual;
+    bool below; /* not of its parent's children, but of the children of these */
+};
+
+/* Which child of the actual one's parent it was, or was made by; 0: it is none that is searched for. */
+static uint32_t number_of(const struct search *search, const struct pt_process *one) {
+    if (one->program != search->actual->program) return 0;
+    if (search->below) one = one->parent_row ? &search->table->processes[one->parent_row - 1] : NULL;
+    return one && one->parent == search->actual->parent ? one->number : 0;
 }
 
-/* The last children of the kind, from the last one on; how many. */
-static unsigned last_of(const struct pt_table *table, const struct pt_process *actual,
-                        const struct pt_process *found[2 * LONGEST_TURN]) {
+static uint32_t distance(const struct search *search, const struct pt_process *one) {
+    uint32_t number = number_of(search, one), actual = search->actual->number;
+    return number > actual ? number - actual : actual - number;
+}
+
+/* The nearest one, or the next nearest after another; of two as near, the plan's first. */
+static const struct pt_process *nearest(const struct search *search, const struct pt_process *after) {
+    const struct pt_process *next = NULL;
+    for (uint32_t i = 0; i < search->table->header->processes; i++) {
+        const struct pt_process *one = &search->table->processes[i];
+        if (!number_of(search, one)) continue;
+        uint32_t off = distance(search, one), passed = after ? distance(search, after) : 0;
+        bool comes = !after || off > passed || (off == passed && one > after);
+        if (comes && (!next || off < distance(search, next))) next = one;
+    }
+    return next;
+}
+
+/* The last ones, from the very last on; how many. */
+static unsigned last_of(const struct search *search, const struct pt_process *found[2 * LONGEST_TURN]) {
     unsigned count = 0;
     for (; count < 2 * LONGEST_TURN; count++) {
         const struct pt_process *next = NULL;
-        for (uint32_t i = 0; i < table->header->processes; i++) {
-            const struct pt_process *one = &table->processes[i];
-            bool before = is_like(one, actual) && (!count || one->number < found[count - 1]->number);
-            if (before && (!next || one->number > next->number)) next = one;
+        uint64_t before = count ? number_of(search, found[count - 1]) : UINT64_MAX;
+        uint32_t largest = 0;
+        for (uint32_t i = 0; i < search->table->header->processes; i++) {
+            uint32_t number = number_of(search, &search->table->processes[i]);
+            if (number > largest && number < before) largest = number, next = &search->table->processes[i];
         }
         if (!next) break;
         found[count] = next;
@@ -177,25 +210,31 @@ static unsigned turn_of(const struct pt_table *table, const struct pt_process *c
     return 1;
 }
 
-/* Of one beyond the last of its kind. */
-static const struct pt_process *next_in_turn(const struct pt_table *table, const struct pt_process *actual) {
-    const struct pt_process *last[2 * LONGEST_TURN];
-    unsigned count = last_of(table, actual, last), turn = turn_of(table, last, count);
-    return last[turn - 1 - (actual->number - last[0]->number - 1) % turn];
+/* The nearest, or the next in turn beyond the last. */
+static const struct pt_process *usual(const struct search *search) {
+    const struct pt_process *near = nearest(search, NULL), *last[2 * LONGEST_TURN];
+    uint32_t actual = search->actual->number;
+    if (!near || number_of(search, near) >= actual) return near;
+    unsigned count = last_of(search, last), turn = turn_of(search->table, last, count);
+    uint32_t largest = number_of(search, last[0]);
+    return actual > largest ? last[turn - 1 - (actual - largest - 1) % turn] : near;
 }
 
-uint64_t pt_plays(const struct pt_table *table, const struct pt_process *actual) {
-    const struct pt_process *nearest = NULL;
-    uint32_t least = UINT32_MAX, largest = 0;
-    for (uint32_t i = 0; i < table->header->processes; i++) {
+static const struct pt_process *find_part(const struct search *search, bool (*taken)(const struct pt_process *part)) {
+    const struct pt_process *wanted = usual(search), *one = wanted && taken(wanted) ? nearest(search, NULL) : NULL;
+    while (one && taken(one)) one = nearest(search, one);
+    return one ? one : wanted;
+}
+
+uint64_t pt_plays(const struct pt_table *table, const struct pt_process *actual,
+                  bool (*taken)(const struct pt_process *part)) {
+    const struct pt_process *found = find_part(&(struct search){table, actual, false}, taken);
+    if (!found) found = find_part(&(struct search){table, actual, true}, taken);
+    for (uint32_t i = 0; i < table->header->processes && !found; i++) {
         const struct pt_process *one = &table->processes[i];
-        if (!is_like(one, actual)) continue;
-        uint32_t off = one->number > actual->number ? one->number - actual->number : actual->number - one->number;
-        if (off < least) least = off, nearest = one;
-        if (one->number > largest) largest = one->number;
+        if (one->process == actual->parent && one->program == actual->program && !taken(one)) found = one;
     }
-    if (nearest && actual->number > largest) nearest = next_in_turn(table, actual);
-    return nearest ? nearest->process : actual->process;
+    return found ? found->process : actual->process;
 }
 
 const struct pt_thread *pt_find_unplanned(const struct pt_table *table, uint64_t process) {

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TABLE = 2, FOLDER, MODE, FIT, PRELOADED, PROGRAM, ARGV, NOT_RUN = 127 };
+enum { TABLE = 2, FOLDER, MODE, FIT, PRELOADED, PROGRAM, ARGV, NOT_RUN = 127, NAME_BYTES = 16 };
 
 /* `p0.1.2`: from the control file's entries up to the first. */
 void tr_name_of(const struct np_entry *entry, char name[TR_PATH]) {
@@ -101,6 +101,14 @@ static void place_memory(const struct pt_table *table, uint64_t process) {
     else if (!table->header->autonuma) pt_change_policy(MPOL_DEFAULT, MPOL_LOCAL);
 }
 
+/* That of its own name, whoever has it: for others to see. */
+static void take_part(const char *path) {
+    char program[NAME_BYTES] = "";
+    const char *last = strrchr(path, '/');
+    strncat(program, last ? last + 1 : path, sizeof program - 1);
+    while (!np_choose(np_process()->hash, (uint32_t)pt_hash(program), np_choices())) continue;
+}
+
 static char **environment(char **envp, char *preloaded, int cpus) {
     static char count[32];
     size_t n = np_count(envp);
@@ -120,6 +128,7 @@ int tr_exec(int argc, char **argv, char **envp) {
     int fit = atoi(argv[FIT]), cpus = 0;
     if (pt_load(argv[TABLE], &table) && start_naming(argv[FOLDER], name)) {
         cpus = unbind(&table);
+        take_part(argv[PROGRAM]);
         /* the kernel would take privileges away that our tracer does not have */
         bool can = fit != NP_PRIVILEGED || geteuid() == 0;
         if (can && is_planned(&table, pt_hash(name))) {

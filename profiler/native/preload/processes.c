@@ -5,13 +5,17 @@
  */
 #include "processes.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { VERSION = 2 };
 
 struct control { /* 64 bytes, then the entries */
     char magic[8];
@@ -19,7 +23,8 @@ struct control { /* 64 bytes, then the entries */
     _Atomic uint32_t used;   /* may pass capacity: processes for which there was no room */
     _Atomic uint32_t images; /* logs opened so far */
     uint32_t filters; /* of system calls, of who started the job, and one more; 0: not known */
-    uint32_t spare[8];
+    _Atomic uint32_t choices; /* of parts of a plan */
+    uint32_t spare[7];
 };
 _Static_assert(sizeof(struct control) == 64, "the writer relies on it");
 
@@ -55,7 +60,7 @@ static bool map_control(void) {
     control = memory;
     size_t room = ((size_t)facts.st_size - sizeof *control) / sizeof *entries;
     capacity = control->capacity;
-    bool good = !memcmp(control->magic, "NUMAPLCT", 8) && control->version == 1 &&
+    bool good = !memcmp(control->magic, "NUMAPLCT", 8) && control->version == VERSION &&
                 control->entry_bytes == sizeof *entries && capacity <= room;
     if (!good) munmap(memory, (size_t)facts.st_size), control = NULL;
     else entries = (struct np_entry *)(control + 1);
@@ -210,6 +215,32 @@ void np_fork_child(uint32_t image) {
     self = add(parent, next_child, false);
     if (self) self->parent_image = inherited;
     else np_directory = NULL;
+}
+
+/* One that was killed could not say so. */
+static bool is_alive(const struct np_entry *entry) {
+    uint32_t pid = atomic_load_explicit(&entry->pid, memory_order_acquire);
+    return pid && !atomic_load(&entry->end_ns) && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
+}
+
+bool np_is_played(uint64_t part, uint32_t program) {
+    uint32_t used = atomic_load(&control->used);
+    for (uint32_t i = 0; i < used && i < capacity; i++) {
+        const struct np_entry *entry = &entries[i];
+        if (atomic_load(&entry->program) != program || entry == self) continue;
+        uint64_t plays = atomic_load(&entry->plays);
+        if ((plays ? plays : entry->hash) == part && is_alive(entry)) return true;
+    }
+    return false;
+}
+
+uint32_t np_choices(void) { return atomic_load(&control->choices); }
+
+/* It is seen by whoever looks after the count has gone up. Who looked before, and does not see it, cannot count up. */
+bool np_choose(uint64_t part, uint32_t program, uint32_t choices) {
+    atomic_store(&self->program, program);
+    atomic_store(&self->plays, part);
+    return atomic_compare_exchange_strong(&control->choices, &choices, choices + 1);
 }
 
 void np_process_end(void) {

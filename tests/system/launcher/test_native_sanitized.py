@@ -54,8 +54,9 @@ def table(rng: random.Random) -> bytes:
         PlanThread(path="0" if n == 0 else f"0.{n}", thread=n, node=n % 4, cpus=(2 * (n % 4),), load=1.0)
         for n in range(rng.randrange(1, 9))
     ) + tuple(
-        PlanThread(path="0", thread=-1, node=0, cpus=(0,), load=1.0, process=f"p0.{n}", program="worker")
+        PlanThread(path="0", thread=-1, node=0, cpus=(0,), load=1.0, process=process, program="worker")
         for n in range(1, rng.randrange(1, 4))
+        for process in (f"p0.{n}", f"p0.{n}.1")
     )
     memory = tuple(
         PlanRegion(
@@ -121,7 +122,8 @@ def test_no_table_makes_the_parser_leave_its_bounds() -> None:
 HEADER, THREAD, REGION = 0, 64, 64 + 2 * 40
 RULE, RUN = REGION + 64, REGION + 2 * 64
 SIZES = RUN + 2 * 24
-CPU = SIZES + 16 + 32
+PROCESS = SIZES + 16
+CPU = PROCESS + 32
 ATTACKS = {
     "threads": (HEADER + 12, "<I", (3, 0xFFFFFFFF, 1 << 27)),
     "cpus": (HEADER + 16, "<I", (0, 1, 3, 0xFFFFFFFF, 1 << 30)),
@@ -131,6 +133,7 @@ ATTACKS = {
     "a rule's kind": (RULE + 60, "<H", (0, 4, 5)),
     "a rule's bytes": (RULE + 32, "<Q", (0, 4095, (1 << 56) + 1)),
     "processes": (HEADER + 48, "<I", (0, 2, 0xFFFFFFFF)),
+    "a process's parent": (PROCESS + 28, "<I", (2, 0xFFFFFFFF)),
     "bytes": (HEADER + 32, "<Q", (0, CPU, CPU + 5, 1 << 63)),
     "a thread's first cpu": (THREAD + 16, "<I", (2, 0xFFFFFFFF)),
     "a thread's number of cpus": (THREAD + 20, "<I", (3, 0xFFFFFFFF)),

@@ -15,6 +15,7 @@ from numaplan.mapper import (
     RegionKey,
     Scales,
 )
+from tests.support.outside import plan_of_programs
 from tests.support.small_plans import HEAP, STACK, STATIC, locate, plan_of, rule, with_rules
 
 
@@ -28,7 +29,7 @@ def test_rows_and_their_order() -> None:
     plan = plan_of((HEAP, "bind"), (STATIC, "interleave"), threads=3)
     table = encode(plan, {"": (0, 1, 2, 3), "p0": (0, 1)}, locate)
     magic, version, threads, cpus, regions, runs, nodes, size = struct.unpack_from("<8s6IQ", table.data)
-    assert (magic, version, threads, cpus, regions, runs, nodes) == (b"NUMAPLPF", 4, 5, 9, 2, 4, 2)
+    assert (magic, version, threads, cpus, regions, runs, nodes) == (b"NUMAPLPF", 5, 5, 9, 2, 4, 2)
     assert size == len(table.data) == 64 + 5 * 40 + 2 * 64 + 4 * 24 + 9 * 4
     rows = [struct.unpack_from("<QQIIiI8x", table.data, 64 + 40 * n) for n in range(threads)]
     assert [row[:2] for row in rows] == sorted(row[:2] for row in rows)
@@ -99,6 +100,18 @@ def test_what_threads_of_a_pool_make_has_the_cpus_of_all_of_it() -> None:
     assert pool == given[name_hash("0.2")] and pool is not None and pool[1] == name_hash("pool 1")
     cpus = struct.unpack_from(f"<{pool[3]}I", table.data, 64 + 40 * len(rows) + 4 * pool[2])
     assert cpus == (0, 1, 2, 3)
+
+
+def test_child_processes_tell_which_row_has_their_parent() -> None:
+    """Of those whose programs are known, which p0's is not."""
+    table = encode(plan_of_programs(p0_1="sh", p0_2_1="cat", p0_1_2="gzip"), {}, locate)
+    count = struct.unpack_from("<I", table.data, 48)[0]
+    rows = [struct.unpack_from("<QQQII", table.data, len(table.data) - 4 * 4 - 32 * n) for n in (3, 2, 1)]
+    assert count == 3 and rows == [
+        (name_hash("p0.1"), name_hash("p0"), name_hash("sh"), 1, 0),
+        (name_hash("p0.1.2"), name_hash("p0.1"), name_hash("gzip"), 2, 1),
+        (name_hash("p0.2.1"), name_hash("p0.2"), name_hash("cat"), 1, 0),
+    ]
 
 
 def test_regions_that_scale_say_so_in_their_row() -> None:
