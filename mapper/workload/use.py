@@ -44,7 +44,7 @@ class ThreadUse(msgspec.Struct, frozen=True):
     that two threads which share their last cache find there, as they had left their writer's own (None: none
     are known to be); chance: (N, N) how far the lines may be others in the next run, one standard deviation
     (None: they are taken to be the same); activity: when threads run, from which `together` is (None: not
-    known); sleeps: (N,) how often each waited in a system call until it was woken (None: not known)."""
+    known); sleeps: (N,) how often each waited for data or the time until it was woken (None: not known)."""
 
     accesses: Floats
     lines: Floats

@@ -47,10 +47,10 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
     }
 }
 
-/* Calls in which a thread may wait for what another one does, or the time: QEMU itself sleeps only in others. */
+/* Calls in which a thread may wait for data, a child or the time: QEMU itself sleeps only in others. Not futex: who
+ * holds a lock loses its turn here, so that the others sleep far more often than they do when all have a cpu. */
 static bool may_sleep(enum em_syscall_kind kind) {
     switch (kind) {
-    case CALL_FUTEX:
     case CALL_WAIT:
     case CALL_READ:
     case CALL_READ_PIECES:

@@ -57,7 +57,7 @@ struct em_thread_record {
     struct cache_counts caches;
     uint64_t shared_hits; /* lines taken first since a write, that the writer's L3 answered and not its own caches */
     uint64_t lost; /* samples that found no room */
-    int64_t sleeps; /* in its system calls: how often it then had to be woken (voluntary switches) */
+    int64_t sleeps; /* in its system calls but futex: how often it had to be woken from them */
     uint64_t past[2][REACH_SIZES]; /* accesses past exactly the i+1 smallest sizes, to local and to remote pages */
 };
 
