@@ -15,7 +15,7 @@ from .cpu_sets import Sets
 # expected without it (by default, and with memory interleaved), and 1.03 and 1.04 times of bound threads.
 # Where it is known how often threads sleep that is told by itself, and less is left.
 LEFT, LEFT_AWAKE = 0.3, 0.1
-WOKEN = 30.0  # of its own lines, that a thread fetches when data or the time wake it on another cpu than before
+WOKEN = 30.0  # of its own lines, that a thread fetches when it is woken on another cpu than before
 
 
 class Unbound:
