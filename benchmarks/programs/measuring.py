@@ -105,9 +105,14 @@ def _count(ready: Ready, place: Place, runs: int, configs: Sequence[str]) -> Non
         have.pop("plan", None)
     lacking = {name: runs - len(have.get(name, [])) for name in [*configs, *(["plan"] if planned else [])]}
     bad: dict[str, str] = {}
+    errors: list[NumaplanError] = []
     for repeat in sorted({number for number in lacking.values() if number > 0}):
         # as many as share a boot of the guest
-        found = _compared(ready, place, repeat, [name for name, few in lacking.items() if few == repeat])
+        try:
+            found = _compared(ready, place, repeat, [name for name, few in lacking.items() if few == repeat])
+        except NumaplanError as error:
+            errors.append(error)
+            continue
         for name, more in found.items():
             if why := _failure(more):
                 bad[name] = why
@@ -116,6 +121,8 @@ def _count(ready: Ready, place: Place, runs: int, configs: Sequence[str]) -> Non
         kept |= {"configs": have, "failed": bad, "plan": digest if "plan" in have else ""}
         with atomic_output(place.counts) as output:
             output.write_text(json.dumps(kept))
+    if errors:
+        raise errors[0]
 
 
 def _compared(

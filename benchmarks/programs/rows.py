@@ -18,7 +18,7 @@ _PLACEMENTS = {  # to names of what a plan tried, the likest first
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """What the lab counted of one configuration; medians where it ran several times.
+    """What the lab counted of one configuration; medians where it had several runs.
 
     imbalance: the busiest controller over the mean of all; busiest_cpu: likewise.
     """
@@ -30,6 +30,7 @@ class Counted(msgspec.Struct, frozen=True):
     busiest_cpu: float
     cost: float
     seconds: float
+    runs: int = 1
 
 
 class Predicted(msgspec.Struct, frozen=True):
@@ -80,7 +81,8 @@ def _counted(runs: list[dict[str, Any]]) -> Counted:
         "cost": "cost",
         "seconds": "seconds",
     }
-    return Counted(**{ours: float(median(run[theirs] for run in runs)) for ours, theirs in names.items()})
+    found = {ours: float(median(run[theirs] for run in runs)) for ours, theirs in names.items()}
+    return Counted(**found, runs=len(runs))
 
 
 def _filled(plan: dict[str, Any]) -> int:

@@ -211,7 +211,7 @@ def encode(
 
 def _children(plan: Plan) -> list[tuple[int, ...]]:
     """Of each child process whose program the plan tells: itself, its parent, the program; its number, and
-    1 + its parent's row."""
+    1 + its parent's row (0: that has none)."""
     found: dict[str, tuple[str, str, int]] = {}
     for thread in plan.threads:
         parent, _, number = thread.process.rpartition(".")

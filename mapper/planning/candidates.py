@@ -124,24 +124,31 @@ def _reason(found: Choice) -> str:
 
 def _of_method(task: TimedTask, method: str) -> list[Placement]:
     places = task.mapped(method)
-    return [task.placed(method, places), task.first_touched(f"{method}, first touch", places)]
+    placed = [task.placed(method, places)] if task.may_place_pages else []
+    return [*placed, task.first_touched(f"{method}, first touch", places)]
 
 
 def _of_all(task: TimedTask) -> list[Placement]:
     starts = _starts(task)
+    touched = [task.first_touched(f"{name}, first touch", places) for name, places in starts.items()]
+    spread = [name for name in ("compact", "scatter") if name in starts]
+    touched += [task.placed(f"{name}, interleaved", starts[name], "all") for name in spread]
+    found = _of_pages(task, starts) + touched if task.may_place_pages else touched
+    return found + _moved(task, found)
+
+
+def _of_pages(task: TimedTask, starts: dict[str, Nodes]) -> list[Placement]:
+    """With regions where they are used most, and the cheapest of these improved."""
     found = [task.placed(name, places) for name, places in starts.items()]
     found.sort(key=lambda one: one.cost.total_ns)
     near = [one.name for one in found[:NEAR]]
-    found += [task.first_touched(f"{name}, first touch", places) for name, places in starts.items()]
-    spread = [name for name in ("compact", "scatter") if name in starts]
-    found += [task.placed(f"{name}, interleaved", starts[name], "all") for name in spread]
     if task.pools:
         found += [task.placed(f"{name}, shared spread", starts[name], "shared") for name in near]
-        whole = [one for one in found if one.name in near and one.pages is not None]
+        whole = [one for one in found if one.name in near]
         found += [part for one in whole if (part := _partly(task, one))]
     else:
         found += [improved(task, f"{name}, improved", starts[name]) for name in near]
-    return found + _moved(task, found)
+    return found
 
 
 def _moved(task: TimedTask, found: Sequence[Placement]) -> list[Placement]:

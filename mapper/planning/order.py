@@ -14,8 +14,8 @@ from .timed_task import TimedTask
 EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
 NEARLY = 0.01  # of all accesses, that may be less local where a placement is surer
 IN_TURN = 0.1  # of the cost, that it may be more: which child has which number is chance
-# Of the cost, that it may be more where threads have cpus of their own: each emulated process counts its own
-# time, so that those of several may run at once more than is seen.
+# Of the cost, that it may be more where threads have cpus of their own, and then are on fewer nodes: each
+# emulated process counts its own time, so that those of several may run at once more than is seen.
 ROOMY = 0.1
 PLACING = 0.02  # of the cost, that it must save to place pages: moving costs, whose they are may be chance
 # Of all threads' time, that must be saved for such to share cpus as may poll: when threads run is known from
@@ -33,8 +33,8 @@ def cheapest_first(task: TimedTask, every: Sequence[Placement], in_turn: bool = 
     that do alike are rather in turn (`in_turn`). And before one that places pages goes the same with fewer of
     them placed, where that costs little."""
     found = _roomy_first(task, sorted(every, key=lambda one: _price(task, one)))
-    limit, first = _price(task, found[0]) * (1 + EQUAL), _spread(task, found[0])
-    equal = [one for one in found if _price(task, one) <= limit and _spread(task, one) <= first]
+    limit, first = _price(task, found[0]) * (1 + EQUAL), _room_and_nodes(task, found[0])
+    equal = [one for one in found if _price(task, one) <= limit and _room_and_nodes(task, one) <= first]
     local = {id(one): round(local_shares(task, one)[0], 3) for one in equal}
     fewer = 1 if task.may_leave_pages else -1
     equal.sort(key=lambda one: (_crowding(one), -local[id(one)], fewer * (one.pages is not None)))
@@ -54,7 +54,7 @@ def _roomy_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
         return found
     limit = _price(task, found[0]) * (1 + ROOMY)
     near = [one for one in found if _price(task, one) <= limit]
-    near.sort(key=lambda one: _spread(task, one))
+    near.sort(key=lambda one: _room_and_nodes(task, one))
     return near + found[len(near) :]
 
 
@@ -108,7 +108,7 @@ def in_order_of_creation(places: Nodes) -> bool:
     return 0 < turns == len(np.unique(places)) - 1
 
 
-def _spread(task: TimedTask, one: Placement) -> tuple[int, int]:
+def _room_and_nodes(task: TimedTask, one: Placement) -> tuple[int, int]:
     """How many threads have no cpu of their own, and how many nodes are used; where nothing shows which
     processes run at the same time, and what they exchange."""
     if not task.exchange_unseen:

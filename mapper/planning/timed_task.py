@@ -61,10 +61,9 @@ class TimedTask:
         self._lasted_s: Floats = workload.lasted_s * np.maximum(ran, SHORT)
         lived = lived_of(workload.threads, workload.lives)
         self.unbound = Unbound(machine, self.use, lived, len(self.domains.machine.cpus))
-        self._lived = lived_of(workload.threads, workload.lives)
         self.exchange_unseen = UNSEEN_BETWEEN in workload.notes
         self._unstable = workload.identity is not None and not workload.identity["stable"]
-        self._ordered = not workload.unordered
+        self.ordered = not workload.unordered
         self.pages = self._counted(workload.pages)
         self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools)
         tied = [thread for pool in self.pools for thread in np.intersect1d(pool, self.pages.tied).tolist()]
@@ -86,7 +85,7 @@ class TimedTask:
         self.samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2
 
     def _counted(self, pages: PageCounts) -> CountedPages:
-        return CountedPages(pages, self.pools, self._threads, self._lasted_s, ordered=self._ordered)
+        return CountedPages(pages, self.pools, self._threads, self._lasted_s, ordered=self.ordered)
 
     def with_misses(self, pages: PageCounts, times: int = 1) -> "TimedTask":
         """The same, but for what reaches memory when the input is so many times as large."""
@@ -156,6 +155,11 @@ class TimedTask:
         return np.array(self.machine.node_ids)[self.rows]
 
     @property
+    def may_place_pages(self) -> bool:
+        """Whether regions may have a place: they are those of the next run, or somebody asked for it."""
+        return self.ordered or self.options.next_touch or self.options.place_all
+
+    @property
     def may_leave_pages(self) -> bool:
         """Whether pages may be left to who touches them first where that costs little: who does is known,
         which samples do not show, and nobody asked that pages have a place or follow their users; nor are
@@ -178,10 +182,7 @@ class TimedTask:
         return place_threads(find_method(method), problem or self.problem)
 
     def placed(self, name: str, places: Nodes, spread: Spread = "reads") -> Placement:
-        """With pages where most of what counts comes from, or spread; where the kernel puts them if a run has
-        other threads than the next one, and so other regions, but for all being spread."""
-        if not self._ordered and spread != "all":
-            return self.first_touched(name, places)
+        """With pages where most of what counts comes from, or spread."""
         places = self.cpus.with_idle(places)
         counts, next_touch = self.pages.deciding, self.options.next_touch
         pages = place_pages(counts, self.ids[places], self.machine, next_touch=next_touch, spread=spread)

@@ -13,17 +13,17 @@ from .cpu_sets import Sets
 # Of the lines of threads that nobody binds, what comes on top: they leave their own in caches of cpus that
 # they were on, and take them from there. Counted were, in the median of 44, 1.26 and 1.33 times as many as
 # expected without it (by default, and with memory interleaved), and 1.03 and 1.04 times of bound threads.
-# Where it is known how often threads sleep that is told by itself, and less is left.
+# Where it is known how often threads sleep, what comes of that is counted apart, and this is the rest.
 LEFT, LEFT_AWAKE = 0.3, 0.1
 WOKEN = 30.0  # of its own lines, that a thread fetches when it is woken on another cpu than before
 
 
 class Unbound:
     """Of a machine's threads with these uses; lived: (N,) share 0..1 of the run for which each one's process
-    is there; usable: how many cpus a thread may be on that nobody binds."""
+    is there; cpus: how many a thread may be on that nobody binds."""
 
-    def __init__(self, machine: Machine, use: ThreadUse, lived: Floats, usable: int) -> None:
-        self._machine, self._use, self._lived, self._usable = machine, use, lived, usable
+    def __init__(self, machine: Machine, use: ThreadUse, lived: Floats, cpus: int) -> None:
+        self._machine, self._use, self._lived, self._cpus = machine, use, lived, cpus
         self._ways: dict[tuple[int, ...], float] = {}
 
     @cached_property
@@ -41,9 +41,9 @@ class Unbound:
         return float(made @ self._lived) / total if (total := float(made.sum())) > 0 else 1.0
 
     def left_behind(self, cpus: Sets) -> Floats:
-        """(N, N) of each line, what comes on top where both threads may be on any cpu, and half of that where
-        one may."""
-        anywhere = np.array([len(own) == self._usable for own in cpus], np.float64)
+        """(N, N) of each line, what comes on top where both threads may be on any cpu of several nodes, and
+        half of that where one may."""
+        anywhere = np.array([len(own) == self._cpus for own in cpus], np.float64)
         share = LEFT if self._use.sleeps is None else LEFT_AWAKE
         answer: Floats = self.moved * share * np.add.outer(anywhere, anywhere) / 2
         return answer

@@ -122,14 +122,19 @@ class Carried:
         pairs = among_them[~np.eye(len(members), dtype=bool)]
         together[np.ix_(self.members, self.members)] = float(pairs.mean()) if len(pairs) else 0.0
         np.fill_diagonal(together, 0.0)
-        known = all(use is not None and use.beyond is not None for use in uses)
+
+        def counted(name: str) -> Floats | None:
+            known = all(use is not None and getattr(use, name) is not None for use in uses)
+            return self._vector(name) if known else None
+
         return ThreadUse(
             accesses=self._vector("accesses"),
             lines=self.matrix("lines"),
             together=np.minimum(together, 1.0),
             exact=base.exact,
             kept=None if base.kept is None else self.matrix("kept"),
-            beyond=self._vector("beyond") if known else None,
+            beyond=counted("beyond"),
+            sleeps=counted("sleeps"),
         )
 
     def _pages(self) -> Any:

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PART = 7, PROGRAM = 1, STALE = 1000, MOST = 64 };
+enum { PART = 7, PROGRAM = 2, STALE = 1000, MOST = 64 };
 
 /* Until it is killed, or its parent was. */
 static _Noreturn void stay(void) {
@@ -45,10 +45,12 @@ static void bury(pid_t pid) {
     waitpid(pid, NULL, 0);
 }
 
-static void choose(void) { np_choose(PART, PROGRAM, np_choices()); }
+static void choose(void) { np_choose(PART, np_played(PROGRAM, false), np_choices()); }
 
 /* As one that is killed before it has counted up. */
-static void begin(void) { np_choose(PART, PROGRAM, np_choices() + STALE); }
+static void begin(void) { np_choose(PART, np_played(PROGRAM, false), np_choices() + STALE); }
+
+static void choose_for_now(void) { np_choose_unseen(PART, np_played(PROGRAM, true)); }
 
 static void choose_and_end(void) {
     choose();
@@ -60,19 +62,23 @@ static void say(const char *what, bool answer) { printf("%s: %s\n", what, answer
 static void one_by_one(void) {
     uint32_t before = np_choices();
     pid_t other = beside(choose);
-    say("may choose after another did", np_choose(0, PROGRAM, before));
-    say("may choose again", np_choose(PART, PROGRAM, np_choices()));
-    say("played", np_is_played(PART, PROGRAM));
-    say("by another program", np_is_played(PART, PROGRAM + 1));
+    say("may choose after another did", np_choose(0, np_played(PROGRAM, false), before));
+    say("may choose again", np_choose(PART, np_played(PROGRAM, false), np_choices()));
+    say("played", np_is_played(PART, PROGRAM, false));
+    say("by another program", np_is_played(PART, PROGRAM + 2, false));
     bury(other);
-    say("played by a dead one or by itself", np_is_played(PART, PROGRAM));
+    say("played by a dead one or by itself", np_is_played(PART, PROGRAM, false));
     other = beside(choose_and_end);
-    say("by one that has ended", np_is_played(PART, PROGRAM));
+    say("by one that has ended", np_is_played(PART, PROGRAM, false));
+    bury(other);
+    other = beside(choose_for_now);
+    say("by one for now", np_is_played(PART, PROGRAM, false));
+    say("and surely", np_is_played(PART, PROGRAM, true));
     bury(other);
     before = np_choices();
     bury(beside(begin));
-    say("by one that was killed in between", np_is_played(PART, PROGRAM));
-    say("which holds nobody up", np_choose(PART, PROGRAM, before));
+    say("by one that was killed in between", np_is_played(PART, PROGRAM, false));
+    say("which holds nobody up", np_choose(PART, np_played(PROGRAM, false), before));
 }
 
 static void take_lowest(const int go[2], int taken) {
@@ -83,8 +89,8 @@ static void take_lowest(const int go[2], int taken) {
     if (read(go[0], &byte, 1)) _exit(1); /* its end: all others are there, too */
     do {
         choices = np_choices();
-        for (part = 1; np_is_played(part, PROGRAM);) part++;
-    } while (!np_choose(part, PROGRAM, choices));
+        for (part = 1; np_is_played(part, PROGRAM, false);) part++;
+    } while (!np_choose(part, np_played(PROGRAM, false), choices));
     byte = (char)part;
     if (write(taken, &byte, 1) != 1) _exit(1);
     stay();

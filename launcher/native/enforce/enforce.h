@@ -117,6 +117,7 @@ void nf_planned_forked(void);
 uint64_t nf_process_hash(void); /* of this process in the plan */
 void nf_find_process(void); /* what the plan has for this process */
 void nf_log_program(void);
+void nf_leave_part(void); /* it becomes a program that nobody binds */
 /* What the first thread of the program gets that this process becomes; count: none where the plan does not name it. */
 const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count);
 

@@ -137,6 +137,7 @@ void nf_exec_change(struct np_exec *call, void *given) {
     char **end = without_preload(call->envp, kept);
     call->envp = kept;
     if (!by) {
+        nf_leave_part();
         if (*value) end[0] = text, end[1] = NULL;
         return;
     }

@@ -6,12 +6,14 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { PROGRAM_BYTES = 16 };
+enum { PROGRAM_BYTES = 16, MOST_CHOICES = 100 };
 
-/* A process that only waits for what it has started, or is about to exec, runs another program than its part's: that
- * is free for who runs it.
+/* By who runs the part's program: not by a shell that waits for it. A process's own part may be had for now by one that
+ * was forked, whose number ran something else: that goes when it becomes this.
  */
-static bool is_taken(const struct pt_process *part) { return np_is_played(part->process, (uint32_t)part->program); }
+static bool is_taken(const struct pt_process *part) {
+    return np_is_played(part->process, part->program, part->process == np_process()->hash);
+}
 
 /* Of what a process that we are in, or that we are about to become, runs. */
 static uint64_t played(uint64_t name, const char *program) {
@@ -23,13 +25,19 @@ static uint64_t played(uint64_t name, const char *program) {
     return pt_plays(&nf_plan.table, &actual, is_taken);
 }
 
-static void take_part(const struct np_entry *own, const char *program) {
-    uint64_t part;
-    uint32_t choices;
-    do {
-        choices = np_choices();
-        part = own->rank ? 0 : played(own->hash, program);
-    } while (!np_choose(part, (uint32_t)pt_hash(program), choices));
+/* Where others choose all the time, two may get one part. A rank has its own, and so has who may not ask who lives. */
+static void take_part(const struct np_entry *own, const char *program, bool forked) {
+    uint64_t hash = pt_hash(program);
+    const struct pt_process *usual = pt_find_process(&nf_plan.table, own->hash);
+    uint32_t seen = np_played(hash, forked && usual && usual->program != hash);
+    if (own->rank || !np_may_call()) {
+        np_choose_unseen(0, seen);
+        return;
+    }
+    for (int tries = 0; tries < MOST_CHOICES; tries++) {
+        uint32_t choices = np_choices();
+        if (np_choose(played(own->hash, program), seen, choices)) return;
+    }
 }
 
 /* Of this process in the plan. No process there hashes to 0; one for which the control file had no room is in no plan.
@@ -43,11 +51,17 @@ uint64_t nf_process_hash(void) {
     if (!own) return 0;
     if (!*program) prctl(PR_GET_NAME, program, 0, 0, 0);
     if (own != known) {
-        take_part(own, program);
+        take_part(own, program, known != NULL);
         known = own;
     }
     uint64_t plays = atomic_load_explicit(&own->plays, memory_order_relaxed);
     return plays ? plays : own->hash;
+}
+
+/* What this process becomes runs elsewhere. A child of vfork is not in the control file yet. */
+void nf_leave_part(void) {
+    struct np_entry *own = np_process();
+    if (own && atomic_load(&own->pid) == (uint32_t)getpid()) atomic_store(&own->program, 0);
 }
 
 const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) {

@@ -221,9 +221,17 @@ static const struct pt_process *usual(const struct search *search) {
 }
 
 static const struct pt_process *find_part(const struct search *search, bool (*taken)(const struct pt_process *part)) {
-    const struct pt_process *wanted = usual(search), *one = wanted && taken(wanted) ? nearest(search, NULL) : NULL;
-    while (one && taken(one)) one = nearest(search, one);
+    const struct pt_process *wanted = usual(search);
+    if (!wanted || !taken(wanted)) return wanted;
+    const struct pt_process *one = nearest(search, NULL);
+    while (one && (one == wanted || taken(one))) one = nearest(search, one);
     return one ? one : wanted;
+}
+
+const struct pt_process *pt_find_process(const struct pt_table *table, uint64_t process) {
+    for (uint32_t i = 0; i < table->header->processes; i++)
+        if (table->processes[i].process == process) return &table->processes[i];
+    return NULL;
 }
 
 uint64_t pt_plays(const struct pt_table *table, const struct pt_process *actual,

@@ -83,6 +83,8 @@ uint64_t pt_hash(const char *name);
 bool pt_load(const char *path, struct pt_table *table);
 const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t process, uint64_t path);
 const struct pt_thread *pt_first_thread(const struct pt_table *table, uint64_t process);
+/* A child process of the plan, NULL: it has none of this name that tells what it ran. */
+const struct pt_process *pt_find_process(const struct pt_table *table, uint64_t process);
 /* Whose part in the plan a process has. Children are numbered by chance where a script waits for a server or a client
  * comes later: one that does not run what its number ran has the part of the child of `parent` nearest in number that
  * did, if there is one. Beyond the last of these, children go on in turn where the last ones have their cpus in turn.

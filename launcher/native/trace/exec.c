@@ -101,12 +101,12 @@ static void place_memory(const struct pt_table *table, uint64_t process) {
     else if (!table->header->autonuma) pt_change_policy(MPOL_DEFAULT, MPOL_LOCAL);
 }
 
-/* That of its own name, whoever has it: for others to see. */
-static void take_part(const char *path) {
+/* That of its own name, whoever has it; bound: it runs there, for others to see. */
+static void take_part(const char *path, bool bound) {
     char program[NAME_BYTES] = "";
     const char *last = strrchr(path, '/');
     strncat(program, last ? last + 1 : path, sizeof program - 1);
-    while (!np_choose(np_process()->hash, (uint32_t)pt_hash(program), np_choices())) continue;
+    np_choose_unseen(np_process()->hash, bound ? np_played(pt_hash(program), false) : 0);
 }
 
 static char **environment(char **envp, char *preloaded, int cpus) {
@@ -128,9 +128,9 @@ int tr_exec(int argc, char **argv, char **envp) {
     int fit = atoi(argv[FIT]), cpus = 0;
     if (pt_load(argv[TABLE], &table) && start_naming(argv[FOLDER], name)) {
         cpus = unbind(&table);
-        take_part(argv[PROGRAM]);
         /* the kernel would take privileges away that our tracer does not have */
         bool can = fit != NP_PRIVILEGED || geteuid() == 0;
+        take_part(argv[PROGRAM], can);
         if (can && is_planned(&table, pt_hash(name))) {
             trace_from_outside(argv, name);
             place_memory(&table, pt_hash(name));

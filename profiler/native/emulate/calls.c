@@ -43,12 +43,13 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
     case CALL_ROOT:
     case CALL_USER:
     case CALL_USERS:
+    case CALL_LOCKS:
     case CALL_OTHER: em_turn_release(t, true); break;
     }
 }
 
-/* Calls in which a thread may wait for data, a child or the time: QEMU itself sleeps only in others. Not futex: who
- * holds a lock loses its turn here, so that the others sleep far more often than they do when all have a cpu. */
+/* Calls in which a thread may wait for data, a child or the time: QEMU itself sleeps only in others. Not for a lock: who
+ * holds one loses its turn here, so that the others sleep far more often than they do when all have a cpu. */
 static bool may_sleep(enum em_syscall_kind kind) {
     switch (kind) {
     case CALL_WAIT:

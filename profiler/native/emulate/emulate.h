@@ -57,7 +57,7 @@ struct em_thread_record {
     struct cache_counts caches;
     uint64_t shared_hits; /* lines taken first since a write, that the writer's L3 answered and not its own caches */
     uint64_t lost; /* samples that found no room */
-    int64_t sleeps; /* in its system calls but futex: how often it had to be woken from them */
+    int64_t sleeps; /* system calls, but for locks, in which it waited until it was woken */
     uint64_t past[2][REACH_SIZES]; /* accesses past exactly the i+1 smallest sizes, to local and to remote pages */
 };
 
@@ -109,6 +109,7 @@ enum em_syscall_kind {
     CALL_ADVISE, /* madvise */
     CALL_CLOCK,
     CALL_FUTEX,
+    CALL_LOCKS, /* the same in other forms, of which turns know nothing */
     CALL_YIELD,
     CALL_WAIT, /* for a process; the answer is which */
     CALL_ROOT, /* paths may lead elsewhere from then on */

@@ -29,6 +29,9 @@ static const struct numbers numbers[] = {
     {CALL_ADVISE, 28, 219, 233},
     {CALL_CLOCK, 228, -1, 113},
     {CALL_FUTEX, 202, 240, 98},
+    /* futex_waitv, futex_time64 */
+    {CALL_LOCKS, 449, 449, 449},
+    {CALL_LOCKS, -1, 422, -1},
     {CALL_YIELD, 24, 158, 124},
     /* wait4, waitpid */
     {CALL_WAIT, 61, 114, 260},

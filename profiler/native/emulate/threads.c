@@ -101,6 +101,7 @@ static void at_rest(struct em_thread *t) {
     t->holding = t->block_open = t->spinning = t->to_come = false;
     t->futex_state = FUTEX_NONE;
     t->asked_at = 0;
+    t->slept = -1;
     t->buffers.kind = CALL_OTHER;
     t->late_count = 0;
     em_frames_clear(t->frames);

@@ -217,17 +217,19 @@ void np_fork_child(uint32_t image) {
     else np_directory = NULL;
 }
 
-/* One that was killed could not say so. */
+/* One that was killed could not say so: it lives until its parent has waited for it, or as long as another process has
+ * its number. */
 static bool is_alive(const struct np_entry *entry) {
     uint32_t pid = atomic_load_explicit(&entry->pid, memory_order_acquire);
     return pid && !atomic_load(&entry->end_ns) && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
 }
 
-bool np_is_played(uint64_t part, uint32_t program) {
-    uint32_t used = atomic_load(&control->used);
+bool np_is_played(uint64_t part, uint64_t program_hash, bool sure) {
+    uint32_t used = atomic_load(&control->used), wanted = np_played(program_hash, false);
     for (uint32_t i = 0; i < used && i < capacity; i++) {
         const struct np_entry *entry = &entries[i];
-        if (atomic_load(&entry->program) != program || entry == self) continue;
+        uint32_t program = atomic_load(&entry->program);
+        if ((sure ? program : program & ~1u) != wanted || entry == self) continue;
         uint64_t plays = atomic_load(&entry->plays);
         if ((plays ? plays : entry->hash) == part && is_alive(entry)) return true;
     }
@@ -237,10 +239,16 @@ bool np_is_played(uint64_t part, uint32_t program) {
 uint32_t np_choices(void) { return atomic_load(&control->choices); }
 
 /* It is seen by whoever looks after the count has gone up. Who looked before, and does not see it, cannot count up. */
-bool np_choose(uint64_t part, uint32_t program, uint32_t choices) {
-    atomic_store(&self->program, program);
+bool np_choose(uint64_t part, uint32_t played, uint32_t choices) {
+    atomic_store(&self->program, played);
     atomic_store(&self->plays, part);
     return atomic_compare_exchange_strong(&control->choices, &choices, choices + 1);
+}
+
+void np_choose_unseen(uint64_t part, uint32_t played) {
+    atomic_store(&self->program, played);
+    atomic_store(&self->plays, part);
+    atomic_fetch_add(&control->choices, 1);
 }
 
 void np_process_end(void) {

@@ -26,7 +26,7 @@ struct np_entry { /* one process, 64 bytes */
     uint64_t start_ns;
     _Atomic uint64_t end_ns;
     uint32_t parent_image; /* log of the parent at the time of fork, 0 for a child that was born by exec */
-    _Atomic uint32_t program; /* lower half of the hash of what it ran when it took its part */
+    _Atomic uint32_t program; /* np_played: what it runs in its part, 0: nothing that others need to know of */
     _Atomic uint64_t plays; /* hash of the plan's process whose part it has, 0: of its own name */
 };
 _Static_assert(sizeof(struct np_entry) == 64, "the reader relies on it");
@@ -44,13 +44,19 @@ uint32_t np_process_entry(void);
  * ranked: it is a rank's, which no other process stands for.
  */
 uint64_t np_process_after_exec(char *const *environment, bool *ranked);
-/* Whether another process of the job, that lives, has this part and runs this program. */
-bool np_is_played(uint64_t part, uint32_t program);
+/* What others see of a process in a part: a hash of its program, and whether it may run that for a moment only. */
+static inline uint32_t np_played(uint64_t program_hash, bool for_now) {
+    return ((uint32_t)program_hash & ~1u) | (uint32_t)for_now;
+}
+/* These need np_process(). Whether another process of the job, that lives, has this part and runs this program; sure:
+ * not only for now. */
+bool np_is_played(uint64_t part, uint64_t program_hash, bool sure);
 /* No two processes take a part because nobody had it: who chooses asks how many choices there were, looks who has what,
- * and chooses. false: somebody else chose in between, so it must be done again. Nobody waits for one that was killed.
+ * and chooses. false: somebody else chose in between, so it is better done again. Nobody waits for one that was killed.
  */
 uint32_t np_choices(void);
-bool np_choose(uint64_t part, uint32_t program, uint32_t choices);
+bool np_choose(uint64_t part, uint32_t played, uint32_t choices);
+void np_choose_unseen(uint64_t part, uint32_t played); /* without having looked */
 uint32_t np_next_image(void);
 uint64_t np_fork_time(void);
 uint32_t np_inherited_image(void); /* log whose regions this image began with, 0: none */

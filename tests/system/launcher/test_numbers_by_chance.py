@@ -57,6 +57,29 @@ second.wait()
 third = start()
 show(third)
 """
+EXECS_LATER = """
+import os, signal
+def fork(then):
+    ready, began = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(began, b"x")
+        then()
+    os.read(ready, 1)
+    return child
+def become():
+    os.dup2(given, 0), os.dup2(shown, 1)
+    os.read(0, 1)
+    os.execvp("cat", ["cat"])
+(given, give), (show, shown) = os.pipe(), os.pipe()
+children = fork(become), fork(signal.pause), fork(signal.pause)
+os.write(give, b"xy")
+os.read(show, 1)
+for child in children:
+    print(open(f"/proc/{child}/status").read().partition("Cpus_allowed_list:")[2].split()[0], flush=True)
+    os.kill(child, 9)
+    os.wait()
+"""
 AFTER_A_STATIC_ONE = """
 import os, signal
 ready, began = os.pipe()
@@ -193,6 +216,15 @@ def test_a_part_whose_process_has_ended_is_given_again(tmp_path: Path, end: str)
     plan = plan_of_programs(p0_1="cat", p0_2="cat")
     cpus, _ = shown(plan, tmp_path, sys.executable, "-c", CATS + FREED.format(end=end))
     assert cpus == [cpu_of(plan, "p0.2"), cpu_of(plan, "p0.1"), cpu_of(plan, "p0.1")]
+
+
+def test_a_forked_child_that_becomes_another_program_takes_no_worker_s_part(tmp_path: Path) -> None:
+    """Until it does, it runs what its parent and the workers run."""
+    own = Path(sys.executable).name[:15]
+    plan = placed(plan_of_programs(p0_1="cat", p0_2=own, p0_3=own), [0, 0, 1])
+    cpus, applied = shown(plan, tmp_path, sys.executable, "-c", EXECS_LATER)
+    assert cpus == [cpu_of(plan, f"p0.{number}") for number in (1, 2, 3)]
+    assert applied["missing"] == applied["unplanned"] == []
 
 
 def test_one_that_a_tracer_binds_has_no_longer_the_part_of_what_it_ran_before(tmp_path: Path) -> None:

@@ -122,6 +122,8 @@ def test_who_chose_is_seen_while_it_lives(tmp_path: Path) -> None:
         "by another program: no",
         "played by a dead one or by itself: no",
         "by one that has ended: no",
+        "by one for now: yes",
+        "and surely: no",
         "by one that was killed in between: no",
         "which holds nobody up: yes",
     ]

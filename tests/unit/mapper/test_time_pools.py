@@ -229,4 +229,14 @@ def test_threads_that_nothing_tells_apart_keep_no_memory_of_their_own() -> None:
     plan = plan_of(replace(own, unordered=True), "4x2")
     nodes = {cpu // 2 for thread in plan.threads for cpu in thread.cpus}
     assert {len(thread.cpus) for thread in plan.threads} == {2 * len(nodes)} and not plan.memory
-    assert plan.predicted.memory_share == pytest.approx(1 / len(nodes))
+    assert len(nodes) > 1 and plan.predicted.memory_share == pytest.approx(1 / len(nodes))
+    assert not any(name.endswith(("shared spread", "partly first touch")) for name in plan.predicted.costs)
+
+
+@pytest.mark.parametrize(("threads", "keeps"), [(1, False), (1, True), (4, True)])
+def test_a_go_program_without_a_pool_is_planned(threads: int, keeps: bool) -> None:
+    work = workload(threads=threads, users=[[number] for number in range(threads)], keeps=keeps)
+    work = replace(work, unordered=True)
+    assert {region.policy for region in plan_of(work).memory} <= {"interleave"}
+    asked = plan_of(work, place_all=True)  # by somebody who knows better
+    assert threads == 1 or "bind" in {region.policy for region in asked.memory}

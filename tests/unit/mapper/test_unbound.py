@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from numaplan.machine import Machine, latencies
 from numaplan.mapper import Plan, Workload
-from numaplan.mapper.planning.unbound import WOKEN, Unbound
+from numaplan.mapper.planning.unbound import LEFT, LEFT_AWAKE, WOKEN, Unbound
 from numaplan.mapper.workload.use import ThreadUse
 from tests.support.timed import plan_of, workload
 
@@ -52,3 +52,11 @@ def test_threads_of_a_pool_sleep_alike() -> None:
         for sleeps in ([4e3, 0, 0, 0], [1e3] * 4)
     )
     assert one.predicted.costs == pytest.approx(all_of_them.predicted.costs)
+
+
+def test_lines_of_others_are_left_behind_less_where_sleeps_are_counted() -> None:
+    cpus = [(0, 1, 2, 3)] * 2
+    for sleeps, left in ((None, LEFT), (np.zeros(2), LEFT_AWAKE)):
+        use = ThreadUse(np.ones(2), np.ones((2, 2)), 1 - np.eye(2), sleeps=sleeps)
+        unbound = Unbound(Machine.load("2x2"), use, np.ones(2), 4)
+        assert unbound.moved == 1 and unbound.left_behind(cpus) == pytest.approx(np.full((2, 2), left))
