@@ -109,7 +109,7 @@ def test_the_first_toucher_decides_where_a_page_lives(run: Recorder, case: str, 
 def test_without_the_cache_model_levels_are_unknown(run: Recorder) -> None:
     seen = run("count", 1, 100, 100, 0, options={"cache": "off"})
     assert set(seen.samples["level"].tolist()) == {LEVEL_CODE["unknown"]}
-    assert {event for *_, event, _ in seen.recording.counters} == {"loads", "stores"}
+    assert {event for *_, event, _ in seen.recording.counters} == {"loads", "stores", "sleeps"}
 
 
 def test_forked_children_are_recorded_apart(run: Recorder) -> None:
