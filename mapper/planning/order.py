@@ -50,8 +50,6 @@ def cheapest_first(task: TimedTask, every: Sequence[Placement], in_turn: bool = 
 def _roomy_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
     """Where nothing shows what processes exchange, in front those nearly as cheap as the first that leave the
     fewest threads without a cpu, and then are on the fewest nodes: near each other it costs less."""
-    if not task.exchange_unseen:
-        return found
     limit = _price(task, found[0]) * (1 + ROOMY)
     near = [one for one in found if _price(task, one) <= limit]
     near.sort(key=lambda one: _room_and_nodes(task, one))

@@ -63,7 +63,7 @@ class TimedTask:
         self.unbound = Unbound(machine, self.use, lived, len(self.domains.machine.cpus))
         self.exchange_unseen = UNSEEN_BETWEEN in workload.notes
         self._unstable = workload.identity is not None and not workload.identity["stable"]
-        self.ordered = not workload.unordered
+        self._ordered = not workload.unordered
         self.pages = self._counted(workload.pages)
         self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools)
         tied = [thread for pool in self.pools for thread in np.intersect1d(pool, self.pages.tied).tolist()]
@@ -85,7 +85,7 @@ class TimedTask:
         self.samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2
 
     def _counted(self, pages: PageCounts) -> CountedPages:
-        return CountedPages(pages, self.pools, self._threads, self._lasted_s, ordered=self.ordered)
+        return CountedPages(pages, self.pools, self._threads, self._lasted_s, ordered=self._ordered)
 
     def with_misses(self, pages: PageCounts, times: int = 1) -> "TimedTask":
         """The same, but for what reaches memory when the input is so many times as large."""
@@ -157,7 +157,7 @@ class TimedTask:
     @property
     def may_place_pages(self) -> bool:
         """Whether regions may have a place: they are those of the next run, or somebody asked for it."""
-        return self.ordered or self.options.next_touch or self.options.place_all
+        return self._ordered or self.options.next_touch or self.options.place_all
 
     @property
     def may_leave_pages(self) -> bool:

@@ -32,13 +32,7 @@ class Unbound:
         where it is, and those of processes that are there for a part of the run less so."""
         made, beside = self._use.accesses, self._use.together.sum(axis=1)
         total = max(float(made.sum()), 1e-300)
-        return min(float((made * beside).sum()) / total, 1.0) * self._mean_lived
-
-    @property
-    def _mean_lived(self) -> float:
-        """Of the process that makes an access."""
-        made = self._use.accesses
-        return float(made @ self._lived) / total if (total := float(made.sum())) > 0 else 1.0
+        return min(float((made * beside).sum()) / total, 1.0) * float(made @ self._lived) / total
 
     def left_behind(self, cpus: Sets) -> Floats:
         """(N, N) of each line, what comes on top where both threads may be on any cpu of several nodes, and

@@ -16,20 +16,19 @@ static bool is_taken(const struct pt_process *part) {
 }
 
 /* Of what a process that we are in, or that we are about to become, runs. */
-static uint64_t played(uint64_t name, const char *program) {
+static uint64_t played(uint64_t name, uint64_t program) {
     const struct np_entry *own = np_process(), *parent = np_process_parent(own);
     if (!parent) return name;
     uint64_t above = atomic_load(&parent->plays);
     struct pt_process actual = {
-        .process = name, .parent = above ? above : parent->hash, .program = pt_hash(program), .number = own->number};
+        .process = name, .parent = above ? above : parent->hash, .program = program, .number = own->number};
     return pt_plays(&nf_plan.table, &actual, is_taken);
 }
 
 /* Where others choose all the time, two may get one part. A rank has its own, and so has who may not ask who lives. */
-static void take_part(const struct np_entry *own, const char *program, bool forked) {
-    uint64_t hash = pt_hash(program);
+static void take_part(const struct np_entry *own, uint64_t program, bool forked) {
     const struct pt_process *usual = pt_find_process(&nf_plan.table, own->hash);
-    uint32_t seen = np_played(hash, forked && usual && usual->program != hash);
+    uint32_t seen = np_played(program, forked && usual && usual->program != program);
     if (own->rank || !np_may_call()) {
         np_choose_unseen(0, seen);
         return;
@@ -51,7 +50,7 @@ uint64_t nf_process_hash(void) {
     if (!own) return 0;
     if (!*program) prctl(PR_GET_NAME, program, 0, 0, 0);
     if (own != known) {
-        take_part(own, program, known != NULL);
+        take_part(own, pt_hash(program), known != NULL);
         known = own;
     }
     uint64_t plays = atomic_load_explicit(&own->plays, memory_order_relaxed);
@@ -65,14 +64,11 @@ void nf_leave_part(void) {
 }
 
 const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) {
-    char program[PROGRAM_BYTES] = "";
     bool ranked = false;
     *count = 0;
     if (!nf_plan.loaded || access(call->path, X_OK)) return NULL; /* it may point to nowhere */
     uint64_t process = np_process_after_exec(call->envp, &ranked);
-    const char *last = strrchr(call->path, '/');
-    strncat(program, last ? last + 1 : call->path, sizeof program - 1);
-    if (process && !ranked) process = played(process, program); /* it is taken after exec */
+    if (process && !ranked) process = played(process, pt_hash_program(call->path)); /* it is taken after exec */
     /* It tells its program the cpus of those that the plan does not name: where it has none, it cannot. */
     const struct pt_thread *plan =
         process && pt_find_thread(&nf_plan.table, 0, 0) ? pt_first_thread(&nf_plan.table, process) : NULL;

@@ -18,6 +18,13 @@ uint64_t pt_hash(const char *name) {
     return hash;
 }
 
+uint64_t pt_hash_program(const char *path) {
+    char name[16] = "";
+    const char *last = strrchr(path, '/');
+    strncat(name, last ? last + 1 : path, sizeof name - 1);
+    return pt_hash(name);
+}
+
 static bool check_memory(const struct pt_table *table, const struct pt_thread *thread) {
     if (!thread->memory) return true;
     if (thread->memory > table->header->cpus) return false;

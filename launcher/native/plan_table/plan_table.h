@@ -80,6 +80,7 @@ struct pt_table {
 bool pt_check(const void *memory, size_t bytes, struct pt_table *table);
 /* FNV-1a: how the table knows processes, creation paths and modules by name. */
 uint64_t pt_hash(const char *name);
+uint64_t pt_hash_program(const char *path); /* of its name as the kernel will have it, which is cut */
 bool pt_load(const char *path, struct pt_table *table);
 const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t process, uint64_t path);
 const struct pt_thread *pt_first_thread(const struct pt_table *table, uint64_t process);

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TABLE = 2, FOLDER, MODE, FIT, PRELOADED, PROGRAM, ARGV, NOT_RUN = 127, NAME_BYTES = 16 };
+enum { TABLE = 2, FOLDER, MODE, FIT, PRELOADED, PROGRAM, ARGV, NOT_RUN = 127 };
 
 /* `p0.1.2`: from the control file's entries up to the first. */
 void tr_name_of(const struct np_entry *entry, char name[TR_PATH]) {
@@ -103,10 +103,7 @@ static void place_memory(const struct pt_table *table, uint64_t process) {
 
 /* That of its own name, whoever has it; bound: it runs there, for others to see. */
 static void take_part(const char *path, bool bound) {
-    char program[NAME_BYTES] = "";
-    const char *last = strrchr(path, '/');
-    strncat(program, last ? last + 1 : path, sizeof program - 1);
-    np_choose_unseen(np_process()->hash, bound ? np_played(pt_hash(program), false) : 0);
+    np_choose_unseen(np_process()->hash, bound ? np_played(pt_hash_program(path), false) : 0);
 }
 
 static char **environment(char **envp, char *preloaded, int cpus) {

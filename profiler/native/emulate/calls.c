@@ -51,17 +51,7 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
 /* Calls in which a thread may wait for data, a child or the time: QEMU itself sleeps only in others. Not for a lock: who
  * holds one loses its turn here, so that the others sleep far more often than they do when all have a cpu. */
 static bool may_sleep(enum em_syscall_kind kind) {
-    switch (kind) {
-    case CALL_WAIT:
-    case CALL_READ:
-    case CALL_READ_PIECES:
-    case CALL_READ_MESSAGE:
-    case CALL_WRITE:
-    case CALL_WRITE_PIECES:
-    case CALL_WRITE_MESSAGE:
-    case CALL_OTHER: return true;
-    default: return false;
-    }
+    return kind == CALL_OTHER || kind == CALL_WAIT || (kind >= CALL_READ && kind <= CALL_WRITE_MESSAGE);
 }
 
 /* How often the calling thread has given up its cpu to wait. */

@@ -238,16 +238,19 @@ bool np_is_played(uint64_t part, uint64_t program_hash, bool sure) {
 
 uint32_t np_choices(void) { return atomic_load(&control->choices); }
 
-/* It is seen by whoever looks after the count has gone up. Who looked before, and does not see it, cannot count up. */
-bool np_choose(uint64_t part, uint32_t played, uint32_t choices) {
+static void show(uint64_t part, uint32_t played) {
     atomic_store(&self->program, played);
     atomic_store(&self->plays, part);
+}
+
+/* It is seen by whoever looks after the count has gone up. Who looked before, and does not see it, cannot count up. */
+bool np_choose(uint64_t part, uint32_t played, uint32_t choices) {
+    show(part, played);
     return atomic_compare_exchange_strong(&control->choices, &choices, choices + 1);
 }
 
 void np_choose_unseen(uint64_t part, uint32_t played) {
-    atomic_store(&self->program, played);
-    atomic_store(&self->plays, part);
+    show(part, played);
     atomic_fetch_add(&control->choices, 1);
 }
 
