@@ -49,8 +49,9 @@ show(*cats)
 """
 FREED = """
 subprocess.run(["true"])
-first, second = start(), start()
+first = start()
 show(first)
+second = start()
 show(second)
 second.{end}
 second.wait()
