@@ -17,7 +17,7 @@ from .communication.side_by_side import one_part
 from .communication.transfers import transfers_of
 from .memory.local_shares import local_shares_counted
 from .misses import expected_misses
-from .notes import communication_note, processes_note, recording_notes, take_turns
+from .notes import communication_note, ended_note, processes_note, recording_notes, take_turns
 from .samples.preparing import count_threads
 from .samples.trace_samples import SharingSamples, TraceSamples
 from .timeline.changes import change_points
@@ -127,7 +127,7 @@ def analyze_trace(
         samples=samples.count,
         shared_samples=shared,
         period=period,
-        notes=[*told, *turns, *recorded],
+        notes=[*ended_note(trace), *told, *turns, *recorded],
         layers=found.weights,
         partner_changes=partner_changes,
         local=local_shares_counted(trace),

@@ -1,5 +1,7 @@
 """What limits the trust in an analysis, in sentences; the most important first."""
 
+import signal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,7 @@ FEW_MISSES = "loads count all accesses: too few of them missed the last cache"
 RECORDED_APART = "threads of separately recorded traces: what they exchange with each other cannot be seen"
 BUSY = 0.05  # of all samples, from which a process counts
 UNSEEN_BETWEEN = "nothing shows what processes exchange: emulation does not count it, --backend lab does"
+STOPPED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP)  # whoever meant to end it
 FEW_EVENTS = 20  # events a pair of threads that is needed to tell pairs apart
 
 
@@ -99,6 +102,17 @@ def input_note(trace: Trace) -> list[str]:
         f"last-level cache of {size_word(chosen)} instead of {size_word(sizes[-1])} misses is taken to reach "
         f"memory{bound}"
     ]
+
+
+def ended_note(trace: Trace) -> list[str]:
+    """Whether the program may have failed before it did what it is recorded for."""
+    exit_code = int(trace.meta.get("exit_code", "0"))  # 128 and more for a signal, as a shell gives it
+    if exit_code - 128 in STOPPED_BY or exit_code == 0:
+        return []
+    ended = f"exited with {exit_code}"
+    if exit_code - 128 in set(signal.Signals):
+        ended = f"was ended by {signal.Signals(exit_code - 128).name}"
+    return [f"the recorded program {ended}: if it failed, this is of what it did before"]
 
 
 def recording_notes(

@@ -51,6 +51,24 @@ def test_periods_give_whole_weights(tmp_path: Path, periods: str, expected: tupl
         assert samples.TraceSamples(trace).access_weights == expected
 
 
+@pytest.mark.parametrize(
+    ("exit_code", "said"),
+    [(0, None), (1, "exited with 1:"), (132, "was ended by SIGILL:"), (139, "was ended by SIGSEGV:")]
+    + [(stopped, None) for stopped in (129, 130, 137, 143)]
+    + [(250, "exited with 250:")],
+)
+def test_a_program_that_may_have_failed_is_told_first(
+    tmp_path: Path, exit_code: int, said: str | None
+) -> None:
+    path = write(tmp_path / "t.db", exchange(HEAP, 0), meta={"exit_code": exit_code})
+    with Trace.open(path) as trace:
+        notes = analyze_trace(trace).notes
+    assert [number for number, note in enumerate(notes) if "the recorded program" in note] == (
+        [0] if said else []
+    )
+    assert said is None or said in notes[0]
+
+
 @pytest.mark.parametrize("periods", ['{"store": 2e12}', '{"load": -5, "store": 5}', "nonsense"])
 def test_periods_that_cannot_be_are_not_used_and_that_is_said(tmp_path: Path, periods: str) -> None:
     path = write(tmp_path / "t.db", exchange(HEAP, 0), meta={"period": 100, "periods": periods})
