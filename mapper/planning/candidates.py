@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..threads.problem import Floats, Nodes, node_sizes
+from ..workload.real_time import REASON
 from .dealing import dealt
 from .doubt import doubt
 from .improving import improved
@@ -55,6 +56,8 @@ def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best
     usual = alone(task)
     answer = _first(task, cheapest_first(task, placements), usual)
     asked = method != "best" or task.problem.fixed is not None
+    if task.in_real_time and not asked:
+        return replace(answer, chosen=usual, reason=REASON)
     if asked or len(task.rows) == 1 or answer.gain > answer.doubt:
         return answer
     # Children in turn may cost more, and nothing may be left to gain.

@@ -33,6 +33,7 @@ from ..threads.problem import Floats, Nodes, Problem, new_problem
 from ..workload.expected import expected_use
 from ..workload.lasted import lived_of, ran_of
 from ..workload.pools import LIGHT, idle_crowd, idle_twins
+from ..workload.real_time import MOST
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets, taken_of
 from .lines import at_one_price, line_ways, lines_between
@@ -58,7 +59,10 @@ class TimedTask:
         self.use, self.pools, children = expected_use(workload)
         self._threads = workload.threads
         ran = ran_of(workload.threads, workload.lives, self.use.activity)
-        self._lasted_s: Floats = workload.lasted_s * np.maximum(ran, SHORT)
+        # AutoNUMA looks at memory in the time of other threads only.
+        self.in_real_time = workload.real_time > MOST
+        lasted_s = 0.0 if self.in_real_time else workload.lasted_s
+        self._lasted_s: Floats = lasted_s * np.maximum(ran, SHORT)
         lived = lived_of(workload.threads, workload.lives)
         self.unbound = Unbound(machine, self.use, lived, len(self.domains.machine.cpus))
         self.exchange_unseen = UNSEEN_BETWEEN in workload.notes

@@ -26,6 +26,7 @@ from .mixing import with_mixed
 from .opening import TraceOpening
 from .pages import placed_pages
 from .part import WHOLE, Part, part_note
+from .real_time import real_time_share
 from .use import thread_use
 from .workload import Workload
 
@@ -128,6 +129,7 @@ def opened_workload(
         seen_on=_seen_on(trace, numbers),
         keeps=tuple(keeps.tolist()),
         unordered=unordered,
+        real_time=real_time_share(trace),
         names=tuple(row.name for row in trace.thread_rows),
         use=with_mixed(use, trace, samples, lane),
         lives=tuple((row.start_ns, row.end_ns) for row in trace.thread_rows),

@@ -31,6 +31,7 @@ class Workload(msgspec.Struct, frozen=True):
     end -1: not seen; empty where not known; use: of a trace, how much they use;
     keeps: whether each keeps to its memory (analyzer/roles.py), names: of threads; empty where not known;
     unordered: whether threads come in another order in each run, so that none can be told from another;
+    real_time: share 0..1 of all accesses that threads make which run in real time;
     apart: whether processes were recorded apart, so that nobody saw what they exchange;
     sizes: the pages of further runs in which some regions have other sizes;
     larger: what would reach memory with larger inputs; not_balanced: what to say of load that nobody can
@@ -58,6 +59,7 @@ class Workload(msgspec.Struct, frozen=True):
     not_balanced: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     unordered: bool = False
+    real_time: float = 0.0
     apart: bool = False
     sizes: tuple[PageCounts, ...] = ()
     counted: LocalShares | None = None

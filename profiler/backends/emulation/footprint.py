@@ -82,6 +82,8 @@ class Scale:
             yield f"llc_misses_at_{size_word(size)}", value
         if thread["sleeps"] >= 0:
             yield "sleeps", float(thread["sleeps"])
+        if thread["real_time"]:
+            yield "real_time", 1.0
 
 
 def scale_of(processes: Sequence[ProcessSpool], options: EmulateOptions) -> Scale:

@@ -50,7 +50,7 @@ HEADER = np.dtype(
         ("ends", "<u8"),
     ]
 )
-VERSION = 8
+VERSION = 9
 # Exact counts of a thread, in the order of struct thread_record, under the names of the trace's counters.
 COUNTERS = (
     "loads",
@@ -70,6 +70,7 @@ THREAD_RECORD = np.dtype(
         *(("tid", "<u4"), ("birth", "<u4"), ("start_ns", "<i8"), ("end_ns", "<i8")),
         *((name, "<u8") for name in (*COUNTERS, "lost")),
         ("sleeps", "<i8"),  # -1: not known
+        ("real_time", "<i8"),
         ("past", "<u8", (2, MOST_SIZES)),
     ]
 )

@@ -14,6 +14,7 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
     case CALL_QUICK:
     case CALL_UNMAP:
     case CALL_ADVISE:
+    case CALL_SCHEDULER:
     case CALL_AFFINITY:
     case CALL_SET_AFFINITY: break;
     case CALL_EXEC: em_spool_time(em_clock_of(t)); break; /* it may not come back */
@@ -106,6 +107,7 @@ void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint
     if (em_options.fair) begin_call(t, kind, a1, a2, a3);
     else if (kind == CALL_EXIT) em_thread_end(t);
     else em_turn_release(t, false);
+    t->scheduled = kind == CALL_SCHEDULER ? (a1 ? (uint32_t)a1 : t->record.tid) : 0;
     t->slept = may_sleep(kind) ? slept() : -1; /* last: waiting for turns is not the program's */
 }
 
@@ -115,6 +117,7 @@ void em_on_syscall_return(unsigned vcpu, int64_t number, int64_t result) {
     t->record.sleeps += t->slept >= 0 && slept() > t->slept;
     t->slept = -1;
     em_call_returns(number);
+    if (kind == CALL_SCHEDULER) em_thread_scheduled(t->scheduled);
     if (kind == CALL_WAIT && result > 0 && em_options.fair) em_clock_waited(result);
     em_cpus_answered(result);
     if (t->asked_at) em_clock_answered(t);

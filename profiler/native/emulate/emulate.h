@@ -58,6 +58,7 @@ struct em_thread_record {
     uint64_t shared_hits; /* lines taken first since a write, that the writer's L3 answered and not its own caches */
     uint64_t lost; /* samples that found no room */
     int64_t sleeps; /* system calls, but for locks, in which it waited until it was woken */
+    int64_t real_time; /* 1: it runs before all threads that are not, until it waits */
     uint64_t past[2][REACH_SIZES]; /* accesses past exactly the i+1 smallest sizes, to local and to remote pages */
 };
 
@@ -111,6 +112,7 @@ enum em_syscall_kind {
     CALL_FUTEX,
     CALL_LOCKS, /* the same in other forms, of which turns know nothing */
     CALL_YIELD,
+    CALL_SCHEDULER, /* of the thread at the first argument; 0: its own */
     CALL_WAIT, /* for a process; the answer is which */
     CALL_ROOT, /* paths may lead elsewhere from then on */
     CALL_READ, /* into memory at the second argument, of as many bytes as the third says */
@@ -147,6 +149,7 @@ struct em_thread {
     int64_t position; /* accesses since then: the time within the turn */
     uint64_t asked_at; /* where a system call under way puts the time, 0 if it does not */
     int64_t asked_host_ns;
+    uint32_t scheduled; /* whom the system call under way gives a scheduler, 0: nobody */
     long slept; /* how often before the system call under way, -1: it is none to wait in */
     struct em_buffers buffers;
     uint64_t random;
@@ -261,6 +264,7 @@ void em_thread_last_access(struct em_thread *t);
 void em_thread_pin_if_many(struct em_thread *t);
 void em_thread_unpin(struct em_thread *t);
 void em_thread_unpin_other(uint32_t tid);
+void em_thread_scheduled(uint32_t tid); /* it may run in real time from now on, or no longer */
 
 /* slots.c */
 struct em_thread *em_thread_at(uint32_t slot);

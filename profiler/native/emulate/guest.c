@@ -33,6 +33,9 @@ static const struct numbers numbers[] = {
     {CALL_LOCKS, 449, 449, 449},
     {CALL_LOCKS, -1, 422, -1},
     {CALL_YIELD, 24, 158, 124},
+    /* sched_setscheduler, sched_setattr */
+    {CALL_SCHEDULER, 144, 156, 119},
+    {CALL_SCHEDULER, 314, 351, 274},
     /* wait4, waitpid */
     {CALL_WAIT, 61, 114, 260},
     {CALL_WAIT, -1, 7, -1},

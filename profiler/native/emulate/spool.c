@@ -30,7 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define VERSION 8
+#define VERSION 9
 #define HEADER_BYTES 4096
 /* Small, for programs of thousands of processes. */
 #define RECORDS_AT_ONCE 8

@@ -3,6 +3,7 @@
 #include "frames.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,6 +40,14 @@ uint32_t em_threads_made(void) { return __atomic_load_n(&births, __ATOMIC_RELAXE
 /* One more than the highest number of a vcpu that was ever made. */
 unsigned em_thread_vcpus(void) { return vcpus; }
 
+/* QEMU hands the guest's wish on to the kernel, which may refuse it. */
+static bool in_real_time(uint32_t tid) {
+    int policy = sched_getscheduler((pid_t)tid);
+    if (policy < 0) return false;
+    policy &= ~SCHED_RESET_ON_FORK;
+    return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
+}
+
 static struct em_thread *attach(unsigned vcpu) {
     pthread_mutex_lock(&birth);
     if (!open_files) em_spool_open(em_host_ns(), em_clock_last());
@@ -48,6 +57,7 @@ static struct em_thread *attach(unsigned vcpu) {
     t->record.tid = (uint32_t)gettid();
     t->record.birth = birth_of[vcpu % MAX_THREADS];
     t->core.slot = em_slot_free();
+    t->record.real_time = in_real_time(t->record.tid); /* as its creator, if nobody has said otherwise yet */
     t->record.start_ns = -1;
     t->record.end_ns = -1;
     t->slept = -1;
@@ -155,6 +165,13 @@ void em_thread_unpin_other(uint32_t tid) {
     for (uint32_t slot = 0; slot < em_thread_slots(); slot++) {
         struct em_thread *t = em_thread_at(slot);
         if (t && !t->ended && t->record.tid == tid) em_thread_unpin(t);
+    }
+}
+
+void em_thread_scheduled(uint32_t tid) {
+    for (uint32_t slot = 0; slot < em_thread_slots(); slot++) {
+        struct em_thread *t = em_thread_at(slot);
+        if (t && !t->ended && t->record.tid == tid) t->record.real_time = in_real_time(tid);
     }
 }
 
