@@ -15,7 +15,7 @@ from tests.support.programs import PROGRAMS
 from tests.support.runtimes import KINDS, NotHereError
 
 pytestmark = pytest.mark.lab
-ROUNDS = "2400"
+ROUNDS = "1200"
 SHOWN = ("static child of a shell", "Go", "libgomp")
 PATIENCE_S = 600
 
