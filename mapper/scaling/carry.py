@@ -62,6 +62,7 @@ class Carried:
             keeps=tuple(usual if row in set(members) else keeps[row] for row in rows) if keeps else (),
             names=tuple(base.names[row] for row in rows) if base.names else (),
             unordered=base.unordered,
+            real_time=base.real_time,
             use=use,
             lasted_s=base.lasted_s,
         )
