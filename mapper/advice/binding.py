@@ -78,6 +78,8 @@ def _placed(regions: int) -> str:
 
 def bound(situation: Situation) -> Advice | None:
     """To bind threads in the order in which they are made; of OpenMP, whose environment does that."""
+    if situation.task.in_real_time:
+        return None
     instead = in_openmp_order(situation.task)
     if not situation.openmp or not situation.gain(instead):
         return None

@@ -129,7 +129,7 @@ def opened_workload(
         seen_on=_seen_on(trace, numbers),
         keeps=tuple(keeps.tolist()),
         unordered=unordered,
-        real_time=real_time_share(trace),
+        real_time=real_time_share(whole),
         names=tuple(row.name for row in trace.thread_rows),
         use=with_mixed(use, trace, samples, lane),
         lives=tuple((row.start_ns, row.end_ns) for row in trace.thread_rows),

@@ -13,7 +13,8 @@
 
 enum { WORD = 8 * sizeof(unsigned long), MASK_WORDS = (PT_MAX_NODE + 1) / WORD };
 enum { WEIGHTED_INTERLEAVE = 6 /* Linux 6.9 */, SPARE = 32 /* a node keeps this part of its memory */, NODES = 64 };
-enum { STACK_PAGES = 80, PAGES_BELOW = 16, PIECES = 256, ENOUGH = 64 /* huge pages to be shared out whole */ };
+enum { STACK_PAGES = 80, PAGES_BELOW = 16, MUCH_STORAGE = 1 << 18, PIECES = 256 };
+enum { ENOUGH = 64 /* huge pages to be shared out whole */ };
 #define HUGE_PAGE ((uintptr_t)2 << 20)
 #define FRESH_NS 100000000ull
 
@@ -173,38 +174,42 @@ int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uin
 
 /* ---- stacks ---- */
 
-/* At most STACK_PAGES of them; those that are another process's, too, stay. */
-static void move_pages_from(uintptr_t start, uintptr_t end, int node) {
+struct few_pages { /* to be moved at once; those beyond stay, and so do those that are another process's, too */
     void *pages[STACK_PAGES];
+    size_t count;
+};
+
+static void add_pages(struct few_pages *few, uintptr_t start, uintptr_t end) {
+    size_t page = page_bytes();
+    for (uintptr_t at = start & ~(uintptr_t)(page - 1); at < end && few->count < STACK_PAGES; at += page)
+        few->pages[few->count++] = (void *)at;
+}
+
+static void move_few(struct few_pages *few, int node) {
     int nodes[STACK_PAGES], status[STACK_PAGES];
-    size_t page = page_bytes(), count = 0;
-    for (uintptr_t at = start & ~(uintptr_t)(page - 1); at < end && count < STACK_PAGES; at += page)
-        nodes[count] = node, pages[count++] = (void *)at;
-    if (count) syscall(SYS_move_pages, 0, count, pages, nodes, status, MPOL_MF_MOVE);
+    for (size_t i = 0; i < few->count; i++) nodes[i] = node;
+    if (few->count) syscall(SYS_move_pages, 0, few->count, few->pages, nodes, status, MPOL_MF_MOVE);
 }
 
-/* What was put there before the thread was on its node; later pages come to be there. What ran before in a forked child
- * (we did) was deeper in the stack than this, where its program goes next.
- */
-static void move_top(uintptr_t top, int node) {
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    move_pages_from(here - PAGES_BELOW * page_bytes(), top, node);
-}
-
-/* Of the main thread. Above what pthreads call the stack lie the texts of the command line and the environment, the
- * program's own path last.
+/* Of the main thread: what was put there before it was on its node; later pages come to be there. What ran before in a
+ * forked child (we did) was deeper in the stack than this, where its program goes next. Above what pthreads call the
+ * stack lie the texts of the command line and the environment, the program's own path last.
  */
 void nf_move_stack(uintptr_t top, int node) {
-    uintptr_t last = (uintptr_t)getauxval(AT_EXECFN);
-    move_top(last > top ? last : top, node);
+    uintptr_t last = (uintptr_t)getauxval(AT_EXECFN), here = (uintptr_t)__builtin_frame_address(0);
+    struct few_pages few = {.count = 0};
+    add_pages(&few, here - PAGES_BELOW * page_bytes(), last > top ? last : top);
+    move_few(&few, node);
 }
 
 /* Of the main thread: what it has for itself, and its descriptor, which have been written to: by the loader, or in a
  * forked child before it was bound. Programs look there in each function that guards its stack.
  */
 void nf_move_storage(int node) {
-    uintptr_t descriptor = (uintptr_t)pthread_self(), page = page_bytes();
-    move_pages_from(descriptor - page, descriptor + page, node);
+    uintptr_t descriptor = (uintptr_t)pthread_self();
+    struct few_pages few = {.count = 0};
+    add_pages(&few, descriptor - page_bytes(), descriptor + page_bytes());
+    move_few(&few, node);
 }
 
 static bool is_present(uintptr_t address) {
@@ -213,16 +218,23 @@ static bool is_present(uintptr_t address) {
     return !syscall(SYS_move_pages, 0, 1, &page, NULL, &status, 0) && status >= 0;
 }
 
-/* Of another thread, which runs on it. Its creator has made what the thread has for itself, of which most use little:
- * OpenBLAS alone has 60 KiB for each, which cost more to move than to leave. With the descriptor the kernel may have made
- * all of a huge page; that is split, so that later pages come to be here.
+/* Of another thread, which runs on it. Its creator has made what the thread has for itself. Most use little of that:
+ * OpenBLAS alone has 60 KiB for each, which cost more to move than to leave. Much of it is there to be used. With the
+ * descriptor the kernel may have made all of a huge page; that is split, so that later pages come to be here.
  */
 void nf_place_stack(uintptr_t address, size_t bytes, int node) {
     size_t page = page_bytes();
     uintptr_t start = address & ~(uintptr_t)(page - 1), end = (address + bytes) & ~(uintptr_t)(page - 1);
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0), first = here & ~(HUGE_PAGE - 1), last = first + HUGE_PAGE;
-    nf_set_node(start, end, (uint32_t)node, 0);
-    if (first >= start && is_present(first)) nt_split_huge_pages(first + page, last < end ? last : end);
-    move_top(here + page < end ? here + page : end, node);
-    nf_move_storage(node);
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0), descriptor = (uintptr_t)pthread_self();
+    uintptr_t first = here & ~(HUGE_PAGE - 1), last = first + HUGE_PAGE, below = here - PAGES_BELOW * page;
+    bool huge = first >= start && is_present(first), much = !huge && end > here + MUCH_STORAGE;
+    nf_set_node(start, end, (uint32_t)node, much ? NF_MOVE : 0);
+    if (huge) nt_split_huge_pages(first + page, last < end ? last : end);
+    if (much) return;
+    /* Stacks may be small, with those of other threads below and above. */
+    struct few_pages few = {.count = 0};
+    add_pages(&few, below > start ? below : start, here + page < end ? here + page : end);
+    add_pages(&few, descriptor - page > start ? descriptor - page : start,
+              descriptor + page < end ? descriptor + page : end);
+    move_few(&few, node);
 }

@@ -82,7 +82,7 @@ class Scale:
             yield f"llc_misses_at_{size_word(size)}", value
         if thread["sleeps"] >= 0:
             yield "sleeps", float(thread["sleeps"])
-        if thread["real_time"]:
+        if thread["real_time"] > 0:
             yield "real_time", 1.0
 
 

@@ -169,10 +169,12 @@ void em_thread_unpin_other(uint32_t tid) {
 }
 
 void em_thread_scheduled(uint32_t tid) {
+    pthread_mutex_lock(&birth); /* one that is about to come asks as it is now, or is found here */
     for (uint32_t slot = 0; slot < em_thread_slots(); slot++) {
         struct em_thread *t = em_thread_at(slot);
         if (t && !t->ended && t->record.tid == tid) t->record.real_time = in_real_time(tid);
     }
+    pthread_mutex_unlock(&birth);
 }
 
 /* In the child only the forking thread lives on, with files, counts and an identity of its own. */

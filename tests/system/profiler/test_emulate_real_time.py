@@ -7,6 +7,7 @@ import pytest
 
 from numaplan.analyzer import counter_totals
 from numaplan.mapper.workload.from_trace import workload_of_trace
+from numaplan.mapper.workload.part import WHOLE, Part
 from numaplan.mapper.workload.real_time import MOST
 from numaplan.profiler import Trace
 from tests.support.emulating import MARKS, record
@@ -22,7 +23,8 @@ def test_who_runs_in_real_time_is_told_by_thread(tmp_path: Path) -> None:
     path = record(program, tmp_path / "t.db", "")
     with Trace.open(path) as trace:
         assert counter_totals(trace)["real_time"].tolist() == [-1, 1, 1, -1]  # nobody counted
-    assert MOST < workload_of_trace(path).real_time < 0.7
+    for part in (WHOLE, Part(end="50%")):
+        assert MOST < workload_of_trace(path, part=part).real_time < 0.7
 
 
 def test_where_none_does_nothing_is_said(tmp_path: Path) -> None:
