@@ -5,6 +5,7 @@ import signal
 import numpy as np
 from numpy.typing import NDArray
 
+from numaplan.common import ended_by
 from numaplan.machine import size_word
 from numaplan.profiler import Trace
 
@@ -106,12 +107,11 @@ def input_note(trace: Trace) -> list[str]:
 
 def ended_note(trace: Trace) -> list[str]:
     """Whether the program may have failed before it did what it is recorded for."""
-    exit_code = int(trace.meta.get("exit_code", "0"))  # 128 and more for a signal, as a shell gives it
-    if exit_code - 128 in STOPPED_BY or exit_code == 0:
+    exit_code = int(trace.meta.get("exit_code", "0"))
+    number = ended_by(exit_code)
+    if exit_code == 0 or number in STOPPED_BY:
         return []
-    ended = f"exited with {exit_code}"
-    if exit_code - 128 in set(signal.Signals):
-        ended = f"was ended by {signal.Signals(exit_code - 128).name}"
+    ended = f"was ended by {number.name}" if number else f"exited with {exit_code}"
     return [f"the recorded program {ended}: if it failed, this is of what it did before"]
 
 

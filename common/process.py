@@ -33,6 +33,12 @@ def find_program(argv: Sequence[str], path: str | None = None) -> str:
     return found
 
 
+def ended_by(exit_code: int) -> signal.Signals | None:
+    """The signal that a program died of, by an exit code as `run_program` returns it; None: of none."""
+    number = exit_code - 128
+    return signal.Signals(number) if number in set(signal.Signals) else None
+
+
 def run_program(
     argv: Sequence[str],
     environment: Mapping[str, str],

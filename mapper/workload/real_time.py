@@ -1,5 +1,5 @@
-"""Threads that run in real time: before all others, until they wait; the kernel shares no cpu among them, and
-moves no memory for them (AutoNUMA)."""
+"""Threads that run in real time: before all others, until they wait. The kernel moves no memory for them
+(AutoNUMA)."""
 
 import numpy as np
 

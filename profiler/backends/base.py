@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from numaplan.common import NumaplanError
+from numaplan.common import NumaplanError, ended_by
 from numaplan.machine import Machine
 
 from ..call_block import CallBlock
@@ -37,16 +37,15 @@ class Capability:
 class EndedBySignalError(NumaplanError):
     """A signal ended the program before anything was recorded; its exit code, 128+signal, is ours."""
 
-    def __init__(self, program: str, exit_code: int) -> None:
-        name = signal.Signals(exit_code - 128).name
-        super().__init__(f"{program}: {name} ended it before anything was recorded", "run it again")
+    def __init__(self, program: str, exit_code: int, number: signal.Signals) -> None:
+        super().__init__(f"{program}: {number.name} ended it before anything was recorded", "run it again")
         self.exit_code = exit_code
 
 
 def check_not_killed(program: str, exit_code: int) -> None:
     """Raise EndedBySignalError where that may be why nothing was recorded."""
-    if exit_code - 128 in set(signal.Signals):
-        raise EndedBySignalError(program, exit_code)
+    if number := ended_by(exit_code):
+        raise EndedBySignalError(program, exit_code, number)
 
 
 @dataclass(frozen=True)
