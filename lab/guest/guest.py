@@ -40,6 +40,7 @@ VMSTAT = (
     "numa_hint_faults_local",
     "numa_pte_updates",
     "pgfault",
+    "compacted",
 )
 
 

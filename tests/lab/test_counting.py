@@ -137,6 +137,14 @@ def test_autonuma_is_switched_off_where_it_is_to_be(four_nodes: SharedGuest) -> 
         assert result["exit_code"] == 0
 
 
+def test_pages_that_are_moved_within_their_node_are_none_of_the_migrated(four_nodes: SharedGuest) -> None:
+    scatter = "cd /dev/shm && head -c 4M /dev/zero | split -b 4096 -a 3 - page && rm page*[acegikmoqsuwy]"
+    result = four_nodes.run("sh", "-c", f"{scatter} && echo 1 > /proc/sys/vm/compact_memory")
+    assert result["exit_code"] == 0
+    assert result["kernel"]["compacted"] > 0
+    assert result["migrated"] == 0
+
+
 def test_distances_and_memory_are_the_machines(
     lab: Path,  # noqa: ARG001
     tmp_path: Path,

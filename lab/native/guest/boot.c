@@ -72,6 +72,7 @@ void guest_enter_host_tree(void) {
     guest_write_text("/proc/sys/kernel/perf_event_paranoid", "-1");
     guest_write_text("/proc/sys/kernel/kptr_restrict", "0");
     guest_write_text("/proc/sys/kernel/core_pattern", "core");
+    guest_trace_prepare();
     /* It looks every 10 s, in which a machine does as much as we in many minutes. */
     guest_write_text("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs", "1000000");
 }

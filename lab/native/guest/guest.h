@@ -103,6 +103,8 @@ void guest_pin_at_stop(struct guest_pinning *, const struct guest_job *, pid_t t
 void guest_pin_end(struct guest_pinning *);
 
 /* trace.c */
+void guest_trace_prepare(void); /* as it boots */
+long long guest_trace_compacted(void); /* pages moved within their node since then; 0 where it is not known */
 void guest_trace_start(void);
 void guest_trace_stop(const char *target);
 
@@ -146,7 +148,7 @@ void guest_remote_serve(void);
 
 /* vmstat.c */
 struct guest_vmstat {
-    long long values[8];
+    long long values[8], compacted;
 };
 void guest_vmstat_read(struct guest_vmstat *);
 void guest_vmstat_add_change(struct guest_frame *, const struct guest_vmstat *before, const struct guest_vmstat *after);

@@ -13,6 +13,8 @@
 #define RECORD_NAMES TRACING "options/record-cmd"
 #define LAB_FOLDER TRACING "instances/lab"
 #define LAB LAB_FOLDER "/"
+#define MOVES LAB "events/migrate/mm_migrate_pages/"
+#define COMPACTION 0 /* enum migrate_reason */
 
 static const char *const events[] = {
     LAB "events/task/task_newtask/enable", LAB "events/task/task_rename/enable", LAB "events/lab/new/enable",
@@ -42,16 +44,33 @@ static unsigned send_stage_code(void) {
 }
 
 /*
- * Once a boot, while nothing else runs: it changes the kernel's code, and QEMU (7.2) can keep a stale translation of
- * code that changes while another cpu translates it. A breakpoint that the kernel has long removed then stays there
- * for ever, and the guest hangs. For the same reason names of tasks are not recorded: that changes the scheduler.
- * An instance of our own, so that a program which traces too is not disturbed.
+ * What is switched on, by this and by arm(), is so once a boot, while nothing else runs: it changes the kernel's code,
+ * and QEMU (7.2) can keep a stale translation of code that changes while another cpu translates it. A breakpoint that
+ * the kernel has long removed then stays there for ever, and the guest hangs. For the same reason names of tasks are
+ * not recorded: that changes the scheduler. An instance of our own, so that a program which traces too is not disturbed.
  */
-static void arm(void) {
+void guest_trace_prepare(void) {
     guest_write_text(RECORD_NAMES, "0"); /* instances have this from when they are made */
-    if (mkdir(LAB_FOLDER, 0700) || !guest_write_text(TRACING "kprobe_events", probes) || send_stage_code() != 2)
-        guest_die("the kernel cannot trace the lives of tasks: %s", strerror(errno));
+    (void)!mkdir(LAB_FOLDER, 0700);
     guest_write_text(RECORD_NAMES, "1");
+    guest_write_text(MOVES "trigger", "hist:keys=reason:vals=succeeded");
+}
+
+long long guest_trace_compacted(void) {
+    char line[256];
+    long long reason, hits, pages, found = 0;
+    FILE *moves = fopen(MOVES "hist", "re");
+    while (moves && fgets(line, sizeof line, moves))
+        if (sscanf(line, "{ reason: %lld } hitcount: %lld succeeded: %lld", &reason, &hits, &pages) == 3 &&
+            reason == COMPACTION)
+            found = pages;
+    if (moves) fclose(moves);
+    return found;
+}
+
+static void arm(void) {
+    if (!guest_write_text(TRACING "kprobe_events", probes) || send_stage_code() != 2)
+        guest_die("the kernel cannot trace the lives of tasks: %s", strerror(errno));
     guest_write_text(LAB "tracing_on", "0");
     guest_write_text(LAB "buffer_size_kb", "4096");
     guest_write_text(LAB "trace_clock", "mono");

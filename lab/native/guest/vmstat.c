@@ -18,9 +18,11 @@ void guest_vmstat_read(struct guest_vmstat *stat) {
         for (size_t i = 0; i < COUNT; i++)
             if (!strcmp(name, names[i])) stat->values[i] = value;
     if (file) fclose(file);
+    stat->compacted = guest_trace_compacted();
 }
 
 void guest_vmstat_add_change(struct guest_frame *frame, const struct guest_vmstat *before,
                              const struct guest_vmstat *after) {
     for (size_t i = 0; i < COUNT; i++) guest_frame_add_number(frame, names[i], after->values[i] - before->values[i]);
+    guest_frame_add_number(frame, "compacted", after->compacted - before->compacted);
 }
