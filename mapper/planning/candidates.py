@@ -86,14 +86,23 @@ def tried(task: TimedTask, method: str = "best") -> list[Placement]:
 
 
 def in_turn(task: TimedTask, found: Sequence[Placement]) -> list[Placement]:
-    """The first one's places, with children that do alike in turn on theirs; pages are found in its way."""
-    first, places = found[0], dealt(task.children, found[0].places, task.rows)
-    if np.array_equal(places, first.places):
-        return []
-    return [
-        task.placed("children in turn", places, first.spread),
-        task.first_touched("children in turn, first touch", places),
-    ]
+    """The first one's places, with siblings that do alike in turn on theirs: children, threads that one made,
+    and both; pages are found in its way."""
+    first, answer = found[0], []
+    seen = {first.places.tobytes()}
+    for what, siblings in (
+        ("children", task.children),
+        ("threads", task.workers),
+        ("all", [*task.children, *task.workers]),
+    ):
+        places = dealt(siblings, first.places, task.rows)
+        if places.tobytes() not in seen:
+            seen.add(places.tobytes())
+            answer += [
+                task.placed(f"{what} in turn", places, first.spread),
+                task.first_touched(f"{what} in turn, first touch", places),
+            ]
+    return answer
 
 
 def _with_fewer_pages(task: TimedTask, found: Sequence[Placement]) -> list[Placement]:

@@ -1,31 +1,32 @@
-"""Children of one process that do alike, dealt in turn to the nodes of all of them.
+"""Siblings that do alike and whose numbers are chance, dealt in turn to the nodes of all of them.
 
-Which of a server's children gets which number is chance: one connection more at its start, and each is one
-later. If those that work follow each other in turn on the nodes that they have, none of these gets more of
-them by that.
+Which of a server's children, or threads, gets which number is chance: one connection more at its start, and
+each is one later. If those that work follow each other in turn on the nodes that they have, none of these
+gets more of them by that; nor, if they come one earlier, when those that idled before them are in turn, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 from ..threads.problem import Nodes
+from ..workload.siblings import ByChance
 
 
-def dealt(children: Sequence[Nodes], places: Nodes, rows: Nodes) -> Nodes:
-    """(N,) the same places, but each group's children follow each other in turn on the nodes of theirs.
+def dealt(siblings: Iterable[ByChance], places: Nodes, rows: Nodes) -> Nodes:
+    """(N,) the same places, but each group's siblings follow each other in turn on the nodes of theirs.
 
-    children: threads of each group, in order of creation; places: (N,) of each thread; rows: (places,) row of
-    each place's node.
+    places: (N,) of each thread; rows: (places,) row of each place's node.
     """
     answer = places.copy()
-    for own in children:
+    for own, idle in siblings:
         nodes = rows[places[own]]
         if (nodes == nodes[:1]).all():
             continue  # nor from cache to cache of one node
         turn = _evenly(nodes)
         for node in np.unique(nodes):
             answer[own[turn == node]] = _evenly(places[own[nodes == node]])
+        answer[idle] = answer[own[len(own) - len(idle) :]]
     return answer
 
 

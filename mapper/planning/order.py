@@ -29,9 +29,9 @@ def cheapest_first(task: TimedTask, every: Sequence[Placement], in_turn: bool = 
     where threads wait least, and then what makes most accesses local, be they answered by a cache or not. Of
     several emulated processes what gives more threads a cpu of their own goes before that, and then what is
     on fewer nodes, where it costs little. One in order of creation goes first where that costs little:
-    threads made one after another mostly belong together, also where one run does not show it; but children
-    that do alike are rather in turn (`in_turn`). And before one that places pages goes the same with fewer of
-    them placed, where that costs little."""
+    threads made one after another mostly belong together, also where one run does not show it; but siblings
+    whose numbers are chance are rather in turn (`in_turn`). And before one that places pages goes the same
+    with fewer of them placed, where that costs little."""
     found = _roomy_first(task, sorted(every, key=lambda one: _price(task, one)))
     limit, first = _price(task, found[0]) * (1 + EQUAL), _room_and_nodes(task, found[0])
     equal = [one for one in found if _price(task, one) <= limit and _room_and_nodes(task, one) <= first]
@@ -57,13 +57,16 @@ def _roomy_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
 
 
 def _in_turn_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
-    """In front the first one's places with children that do alike in turn, where that costs little."""
-    first, places = found[0], dealt(task.children, found[0].places, task.rows)
-    if np.array_equal(places, first.places):
-        return found
-    limit = _price(task, first) * (1 + IN_TURN)
-    turned = [one for one in found if np.array_equal(one.places, places) and _price(task, one) <= limit]
-    return [*turned[:1], *(one for one in found if one is not turned[0])] if turned else found
+    """In front the first one's places with siblings that do alike in turn, where that costs little: children
+    of a server, and threads that one made, where it costs nothing."""
+    for siblings, most in ((task.children, IN_TURN), (task.workers, EQUAL)):
+        first, places = found[0], dealt(siblings, found[0].places, task.rows)
+        if np.array_equal(places, first.places):
+            continue
+        limit = _price(task, first) * (1 + most)
+        turned = [one for one in found if np.array_equal(one.places, places) and _price(task, one) <= limit]
+        found = [*turned[:1], *(one for one in found if one is not turned[0])] if turned else found
+    return found
 
 
 def _fewest_placed_first(task: TimedTask, found: list[Placement]) -> list[Placement]:

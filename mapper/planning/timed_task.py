@@ -34,6 +34,7 @@ from ..workload.expected import expected_use
 from ..workload.lasted import lived_of, ran_of
 from ..workload.pools import LIGHT, idle_crowd, idle_twins
 from ..workload.real_time import MOST
+from ..workload.siblings import ByChance
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets, taken_of
 from .lines import at_one_price, line_ways, lines_between
@@ -56,7 +57,7 @@ class TimedTask:
         assert workload.pages is not None and workload.use is not None
         self.machine, self.usable, self.options = machine, task.usable, task.options
         self.domains = divided_by_caches(task.usable, machine)
-        self.use, self.pools, children = expected_use(workload)
+        self.use, self.pools, *chance = expected_use(workload)
         self._threads = workload.threads
         ran = ran_of(workload.threads, workload.lives, self.use.activity)
         # AutoNUMA looks at memory in the time of other threads only.
@@ -74,6 +75,9 @@ class TimedTask:
         places, staying = self.domains.machine, self.pages.staying
         given = [*task.nodes, *task.cpus]
         use = workload.use
+        self.children, self.workers = ([_apart(one, given) for one in groups] for groups in chance)
+        may_work = [thread for one in (*self.children, *self.workers) for thread in one.idle.tolist()]
+        given, tied = [*given, *may_work], [*tied, *may_work]
         twins = [
             one._replace(idle=np.setdiff1d(one.idle, given))
             for one in idle_twins(workload.threads, self.pools, workload.names, use.accesses, use.lines)
@@ -81,7 +85,6 @@ class TimedTask:
         others = np.concatenate([given, *self.pools, *(one.idle for one in twins)]).astype(np.int64)
         crowd = idle_crowd(use.accesses, use.lines, others, len(places.cpus))
         self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, twins, crowd)
-        self.children = [own[~np.isin(own, given)] for own in children]
         self.seen_on, self.ranks = task.seen_on, task.ranks
         self.ways = mean_transfers(self.machine, [node.cpus for node in places.nodes])
         self.problem = self._problem(task.nodes, task.cpus)
@@ -284,3 +287,8 @@ class TimedTask:
     def busy_ns(self, chosen: Placement) -> float:
         """What all threads take together, waiting and not."""
         return float(self.use.accesses.sum()) * ACCESS_NS + chosen.cost.total_ns
+
+
+def _apart(siblings: ByChance, given: Sequence[int]) -> ByChance:
+    """The same without those whose place is given."""
+    return ByChance(*(own[~np.isin(own, given)] for own in siblings))

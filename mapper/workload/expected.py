@@ -10,17 +10,19 @@ import msgspec
 
 from ..threads.problem import Nodes
 from .pools import exchanged_matrix, exchanged_vector, pools_of
-from .siblings import by_distance, children_by_chance, siblings_of
+from .siblings import ByChance, by_distance, children_by_chance, siblings_of, threads_by_chance
 from .use import ThreadUse
 from .workload import Workload
 
 
 class ExpectedUse(NamedTuple):
-    """use: of N threads; pools: threads of each; children: of each parent those that it deals by chance."""
+    """use: of N threads; pools: threads of each; children, workers: processes that one made, and threads that
+    one thread made, whose numbers are chance."""
 
     use: ThreadUse
     pools: list[Nodes]
-    children: list[Nodes]
+    children: list[ByChance]
+    workers: list[ByChance]
 
 
 def expected_use(workload: Workload) -> ExpectedUse:
@@ -43,4 +45,5 @@ def expected_use(workload: Workload) -> ExpectedUse:
         activity=workload.use.activity and workload.use.activity.merged(),
         sleeps=None if workload.use.sleeps is None else exchanged_vector(workload.use.sleeps, pools),
     )
-    return ExpectedUse(use, pools, children)
+    workers = threads_by_chance(workload.threads, workload.names, workload.use, pools)
+    return ExpectedUse(use, pools, children, workers)

@@ -1,10 +1,11 @@
 """Siblings: threads that one thread made and that exchange with one thread alone, as workers do with who
 gives out the work. Which of them takes more of it is chance, so they are expected to exchange alike. And
-children of one process whose numbers are chance.
+children of one process, or threads that one thread made, whose numbers are chance, as those of a server.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,14 @@ ALONE = 0.8  # of what a thread exchanges, that must be with one other
 FEWEST = 3  # children that do about as much
 IDLE = 2  # children before them that do less; one may be a pool's helper, as the resource tracker of Python's
 ALIKE = 3.0  # times as much as most of them, or as little, up to which the difference is taken for chance
+
+
+class ByChance(NamedTuple):
+    """Siblings whose numbers are chance: those that worked, in order of creation; of threads, too, those just
+    before them that did not, who may be the first to work in the next run."""
+
+    working: Nodes
+    idle: Nodes
 
 
 def siblings_of(threads: Sequence[tuple[str, str]], lines: Floats, names: Sequence[str] = ()) -> list[Nodes]:
@@ -44,28 +53,50 @@ def alike(exchanged: Floats) -> NDArray[np.bool_]:
 
 def children_by_chance(
     threads: Sequence[tuple[str, str]], names: Sequence[str], use: ThreadUse
-) -> list[Nodes]:
-    """Children of each process, in order of creation, that run the same program with one thread each and do
-    about as much at the same time, after some that do less: as those of a server, their numbers are chance.
+) -> list[ByChance]:
+    """Children of each process that run the same program with one thread each and do about as much at the
+    same time, after some that do less: as those of a server, their numbers are chance.
 
     threads: (process, creation path) of each; names: of each, where known: of one that has none it is not
     known what program it runs, so it is none of them; use: of these threads.
     """
     several = {process for process, path in threads if path != "0"}
-    found: dict[tuple[str, str], list[int]] = defaultdict(list)
+    found: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
     for thread, (process, path) in enumerate(threads):
         parent, _, number = process.rpartition(".")
         named = bool(names) and bool(names[thread])
         if parent and path == "0" and named and process not in several and number.isdecimal():
-            found[parent, kind_of(names, thread)].append(thread)
+            found[parent, kind_of(names, thread)][int(number)] = thread
+    return [own._replace(idle=own.idle[:0]) for own in _by_chance(found.values(), use)]
+
+
+def threads_by_chance(
+    threads: Sequence[tuple[str, str]], names: Sequence[str], use: ThreadUse, pools: Sequence[Nodes]
+) -> list[ByChance]:
+    """The same of threads that one thread made, as a server does for each connection; of no pool."""
+    pooled = {thread for pool in pools for thread in pool.tolist()}
+    found: dict[tuple[str, str, str], dict[int, int]] = defaultdict(dict)
+    for thread, (process, path) in enumerate(threads):
+        maker, _, number = path.rpartition(".")
+        if maker and thread not in pooled:
+            found[process, maker, kind_of(names, thread)][int(number)] = thread
+    return _by_chance(found.values(), use)
+
+
+def _by_chance(siblings: Iterable[Mapping[int, int]], use: ThreadUse) -> list[ByChance]:
+    """siblings: thread by number, of each group."""
     groups = []
-    for members in found.values():
-        own = np.array(sorted(members, key=lambda thread: _number(threads[thread][0])))
+    for by_number in siblings:
+        own = np.array([by_number[number] for number in sorted(by_number)])
         working = _working(own, use)
         if len(working) < FEWEST:
             continue
-        if use.accesses[own[:IDLE]].max() * ALIKE < np.median(use.accesses[working]):
-            groups.append(working)
+        usual = float(np.median(use.accesses[working]))
+        if use.accesses[own[:IDLE]].max() * ALIKE < usual:
+            before = own[: int(np.argmax(own == working[0]))]
+            busy = np.flatnonzero(use.accesses[before] >= LIGHT * usual)
+            idle = before[busy[-1] + 1 :] if len(busy) else before
+            groups.append(ByChance(working, idle[-len(working) :]))
     return groups
 
 
@@ -78,11 +109,11 @@ def _working(own: Nodes, use: ThreadUse) -> Nodes:
     return answer
 
 
-def by_distance(lines: Floats, children: Sequence[Nodes], threads: Sequence[tuple[str, str]]) -> Floats:
+def by_distance(lines: Floats, children: Sequence[ByChance], threads: Sequence[tuple[str, str]]) -> Floats:
     """(N, N) lines of which children exchange the mean of all pairs that are as many numbers apart: that
     stays when each is a number later. threads: (process, creation path) of each."""
     answer = lines.copy()
-    for own in children:
+    for own, _ in children:
         number = np.array([_number(threads[thread][0]) for thread in own])
         _, apart = np.unique(np.subtract.outer(number, number), return_inverse=True)
         apart = apart.reshape(len(own), len(own))

@@ -1,4 +1,4 @@
-"""Children whose numbers are chance, as those of a server: in turn on the nodes of those that work."""
+"""Siblings whose numbers are chance, as a server's: in turn on the nodes of those that work."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -19,7 +19,12 @@ from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.planning.unplanned import alone
 from numaplan.mapper.workload.larger_inputs import LargerInput
-from numaplan.mapper.workload.siblings import by_distance, children_by_chance
+from numaplan.mapper.workload.siblings import (
+    ByChance,
+    by_distance,
+    children_by_chance,
+    threads_by_chance,
+)
 from numaplan.mapper.workload.use import ThreadUse
 from tests.support.timed import nodes_of, plan_of, workload
 
@@ -40,7 +45,7 @@ def use(made: np.ndarray = MADE, lived: np.ndarray | None = None) -> ThreadUse:
 def found(
     threads: list[tuple[str, str]], made: np.ndarray = MADE, names: Sequence[str] = NAMES
 ) -> list[list[int]]:
-    return [own.tolist() for own in children_by_chance(threads, names, use(made))]
+    return [own.working.tolist() for own in children_by_chance(threads, names, use(made))]
 
 
 def test_children_that_work_after_others_that_do_less_are_numbered_by_chance() -> None:
@@ -65,7 +70,8 @@ def test_one_child_that_does_less_may_be_the_helper_of_a_pool() -> None:
 def test_who_is_gone_before_the_others_work_is_none_of_them() -> None:
     """And one that does far more does not make the others idle."""
     lived = np.array([0, 0, 0, 1, *[0] * 8])
-    assert [own.tolist() for own in children_by_chance(SERVER, NAMES, use(lived=lived))] == [BACKENDS[1:]]
+    children = children_by_chance(SERVER, NAMES, use(lived=lived))
+    assert [own.working.tolist() for own in children] == [BACKENDS[1:]]
     assert children_by_chance(SERVER, NAMES, use(lived=np.arange(12))) == []  # one after another
     first = np.where(np.arange(12) == 1, 4e7, 1e7)
     assert found(SERVER, first) == []  # a pool, of which the first does more
@@ -83,14 +89,15 @@ def test_who_is_gone_before_the_others_work_is_none_of_them() -> None:
 )
 def test_as_many_as_before_are_on_each_node_in_turn(places: list[int], expected: list[int]) -> None:
     before = np.array([0, 5, 6, *places, 7])
-    answer = dealt([np.array(BACKENDS)], before, np.arange(8))
+    answer = dealt([ByChance(np.array(BACKENDS), np.array([2]))], before, np.arange(8))
     assert answer[3:11].tolist() == expected
-    assert answer[[0, 1, 2, 11]].tolist() == [0, 5, 6, 7]
+    in_turn = len(set(places)) > 1
+    assert answer[[0, 1, 2, 11]].tolist() == [0, 5, expected[-1] if in_turn else 6, 7]
 
 
 def test_turns_go_by_nodes_and_then_by_their_caches() -> None:
     """Places 0 and 1 are caches of one node, 2 and 3 of another."""
-    rows, own = np.array([0, 0, 1, 1]), [np.arange(8)]
+    rows, own = np.array([0, 0, 1, 1]), [ByChance(np.arange(8), np.arange(0))]
     assert dealt(own, np.array([0, 0, 1, 1, 2, 2, 3, 3]), rows).tolist() == [0, 2, 1, 3, 0, 2, 1, 3]
     one_node = np.array([0, 0, 0, 0, 0, 1, 1, 1])
     assert dealt(own, one_node, rows).tolist() == one_node.tolist()
@@ -112,8 +119,45 @@ def test_one_child_more_or_less_leaves_as_many_on_each_node() -> None:
     assert longest(nodes_of(plan_of(server(SERVER), "2x4"))) <= 2
     pinned = plan_of(server(SERVER), "2x4", pins={"p0.3:0": "0"})
     assert longest(nodes_of(pinned)) <= 3 and nodes_of(pinned)[3] == 0
-    threads = [("p0", f"0.{number}" if number else "0") for number in range(12)]
-    assert longest(nodes_of(plan_of(server(threads), "2x4"))) > 2
+
+
+THREADS = [("p0", f"0.{number}" if number else "0") for number in range(12)]
+
+
+def test_threads_that_work_after_others_that_do_not_are_numbered_by_chance() -> None:
+    """Those just before them that idled may be the first to work in the next run."""
+
+    def of(made: np.ndarray, pools: Sequence[np.ndarray] = ()) -> list[tuple[list[int], list[int]]]:
+        return [(a.tolist(), b.tolist()) for a, b in threads_by_chance(THREADS, NAMES, use(made), pools)]
+
+    assert of(MADE) == [(BACKENDS, [1, 2])]
+    helper = np.where(np.arange(12) == 1, 1e6, MADE)
+    assert of(helper) == [(BACKENDS, [2])]
+    assert of(np.full(12, 1e7)) == []  # a team of workers
+    assert of(MADE, [np.arange(4, 11)]) == []  # these are exchanged anyway
+    few = np.where(np.arange(12) < 9, 1e4, MADE)
+    few[8] = 1e7
+    assert of(few) == [([8, 9, 10], [5, 6, 7])]  # as many as may come before
+
+
+def threaded(lines: dict[tuple[int, int], float]) -> Workload:
+    """A server's threads, of which those run that work."""
+    work = workload(12, lines=lines)
+    assert work.use is not None
+    works = np.isin(np.arange(12), BACKENDS)
+    together = np.logical_and.outer(works, works) & ~np.eye(12, dtype=bool)
+    own = replace(work.use, accesses=MADE, together=together.astype(float))
+    return replace(work, threads=THREADS, names=NAMES, use=own)
+
+
+def test_threads_are_in_turn_where_that_costs_nothing() -> None:
+    plan = plan_of(threaded(PAIRS), "2x4")
+    nodes = nodes_of(plan)
+    assert longest(nodes) <= 2 and nodes[1:3] == nodes[9:11]
+    cpus = [set(node.cpus) for node in plan.machine.nodes]
+    assert [set(plan.threads[idle].cpus) for idle in (1, 2)] == [cpus[node] for node in nodes[1:3]]
+    neighbours = {(one, one + 1): 1000.0 for one in BACKENDS[:-1]}
+    assert longest(nodes_of(plan_of(threaded(neighbours), "2x4"))) > 2
 
 
 def test_a_method_s_places_stay() -> None:
@@ -125,7 +169,7 @@ def test_pairs_exchange_what_those_as_many_numbers_apart_do() -> None:
     """Neighbours stay neighbours when each is a number later."""
     lines = np.zeros((6, 6))
     lines[1, 2], lines[3, 2], lines[2, 3], lines[3, 4], lines[4, 1], lines[0, 5] = 6, 3, 3, 0, 8, 7
-    answer = by_distance(lines, [np.array([1, 2, 3, 4])], SERVER)
+    answer = by_distance(lines, [ByChance(np.array([1, 2, 3, 4]), np.array([0]))], SERVER)
     assert answer[1, 2] == answer[2, 3] == answer[3, 4] == 3
     assert answer[2, 1] == answer[3, 2] == answer[4, 3] == 1
     assert answer[4, 1] == 8 and answer[0, 5] == 7 and answer.sum() == lines.sum()
@@ -134,7 +178,7 @@ def test_pairs_exchange_what_those_as_many_numbers_apart_do() -> None:
 def test_a_child_that_is_missing_is_between_the_others_all_the_same() -> None:
     lines = np.zeros((12, 12))
     lines[3, 4], lines[4, 6], lines[6, 7] = 5, 8, 7
-    answer = by_distance(lines, [np.array([3, 4, 6, 7])], SERVER)
+    answer = by_distance(lines, [ByChance(np.array([3, 4, 6, 7]), np.array([2]))], SERVER)
     assert answer[3, 4] == answer[6, 7] == 6 and answer[4, 6] == 8
 
 
