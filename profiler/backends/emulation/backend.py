@@ -40,6 +40,7 @@ from .qemu import (
     keep_addresses,
     lacks_avx2,
     qemu_version,
+    reserving,
     x86_cpu,
 )
 from .result import emulated_recording
@@ -87,9 +88,10 @@ def command_of(request: RecordRequest, options: EmulateOptions) -> tuple[list[st
         raise UsageError(f"{program}: not a program that can be emulated", "give an ELF program or a script")
     host, guest = split_environment(request.environment)
     qemu = find_qemu(architecture)
-    cpu = ["-cpu", x86_cpu(qemu_version(qemu), options.avx2)] if architecture == "x86_64" else []
+    version = qemu_version(qemu)
+    cpu = ["-cpu", x86_cpu(version, options.avx2)] if architecture == "x86_64" else []
     seed = ["-seed", str(options.seed)]  # of what the kernel would draw at random for the program
-    prefix = [*qemu, *cpu, *seed, "-plugin", plugin_arguments(request, options)]
+    prefix = [*qemu, *cpu, *seed, *reserving(version), "-plugin", plugin_arguments(request, options)]
     if architecture == host_architecture():
         prefix += guest  # libraries of the host's architecture are of no use to another
     # Open MPI would try to read its peers' memory by a call that QEMU lacks, and complain.

@@ -67,6 +67,8 @@ static NP_COLD void resolve(void) {
 
 enum { FRAME_WORDS = 16 };
 
+#define VAST ((size_t)1 << 39) /* more than any program uses, which is only reserved */
+
 struct call { /* where a hook was called from: the code, and the stack above the return address */
     uintptr_t site;
     const uintptr_t *frame;
@@ -206,11 +208,20 @@ void *valloc(size_t bytes) { return READY() && real_valloc ? made(real_valloc(by
 
 void *pvalloc(size_t bytes) { return READY() && real_pvalloc ? made(real_pvalloc(bytes), bytes, CALLER) : NULL; }
 
+/* What to reserve of so much: some emulators keep a note of each page, also where it is only reserved (NUMAPLAN_MOST_
+ * RESERVED says so, in bytes). Programs fill such a range from its start; what they put beyond is mapped then, as usual.
+ */
+static size_t most_reserved(size_t bytes) {
+    const char *most = bytes < VAST ? NULL : np_env("NUMAPLAN_MOST_RESERVED");
+    return most ? (size_t)strtoull(most, NULL, 10) : bytes;
+}
+
 static enum np_region kind_of(int flags) { return flags & MAP_ANONYMOUS ? NP_MMAP : NP_FILE; }
 
 static void *map(void *hint, size_t bytes, int protection, int flags, int file, off_t offset, struct call call) {
     if (!READY()) return errno = ENOMEM, MAP_FAILED;
     if (flags & MAP_FIXED) NP_TELL(leaving, (uintptr_t)hint, bytes);
+    if (protection == PROT_NONE && !(flags & MAP_FIXED)) bytes = most_reserved(bytes);
     void *memory = real_mmap(hint, bytes, protection, flags, file, offset);
     if (bytes < NP_LARGE || memory == MAP_FAILED) return memory;
     np_self.reserves = protection == PROT_NONE;
@@ -229,6 +240,7 @@ void *mmap64(void *hint, size_t bytes, int protection, int flags, int file, off6
 
 int munmap(void *memory, size_t bytes) {
     if (!READY()) return errno = EINVAL, -1;
+    bytes = most_reserved(bytes);
     unmapped(memory, bytes);
     NP_TELL(leaving, (uintptr_t)memory, bytes);
     return real_munmap(memory, bytes);

@@ -72,3 +72,12 @@ def test_what_is_evicted_and_used_again_reaches_memory(tmp_path: Path) -> None:
 def test_it_takes_a_model_of_caches(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
     result = run("nprof", "record", "--for-footprint", "1G", *words, "-o", tmp_path / "t.db", "true")
     assert said in one_line_error(result, "nprof", 2)
+
+
+def test_what_is_only_reserved_takes_little_memory(tmp_path: Path) -> None:
+    """QEMU 7.2 would keep 8 GiB of notes of 1 TiB."""
+    words = ("--machine", "1x2", "--backend", "emulate", "--no-cache", "-o", tmp_path / "t.db")
+    most_mib = int(succeed("nprof", "record", *words, compiled(PROGRAMS / "reserved.c")))
+    assert most_mib < 1024
+    facts = json.loads(succeed("nprof", "info", "--json", tmp_path / "t.db"))
+    assert facts["footprint"] < 64 << 20
