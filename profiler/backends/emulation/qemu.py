@@ -24,7 +24,7 @@ _X86_CPU = "max,erms=off,fsrm=off"
 _GATHERS_RIGHT, _WITHOUT_AVX2 = (9, 1), "avx2=off"
 # The first that takes version 7 of the plugins' interface, and no earlier one. Our plugin cannot see it.
 _CALLS_WITH_USERDATA, _SAID_SO = (11, 1), {"NUMAPLAN_QEMU_API": "7"}
-# Earlier ones keep a note of each page of what the program maps: 32 bytes, also where it is only reserved.
+# Earlier ones keep a note of each page of what the program maps: 24 bytes, also where it is only reserved.
 _NOTES_RANGES, _MOST_RESERVED = (8, 0), ("-E", f"NUMAPLAN_MOST_RESERVED={16 << 30}")
 _PATIENCE_S = 60
 _ADDR_NO_RANDOMIZE = 0x0040000
@@ -94,7 +94,7 @@ def x86_cpu(version: tuple[int, int] | None, avx2: str = "auto") -> str:
 
 
 def reserving(version: tuple[int, int] | None) -> tuple[str, ...]:
-    """What tells our preload library to let the program reserve little of what it does not use, if it must."""
+    """What tells our preload library to reserve little of what the program does not use, if it must."""
     return () if version is not None and version >= _NOTES_RANGES else _MOST_RESERVED
 
 
