@@ -137,14 +137,22 @@ def _pools(plan: Plan) -> dict[tuple[str, int], Sequence[int]]:
 def _with_pools(
     rows: list[tuple[int, ...]], plan: Plan, pools: Collection[tuple[str, int]]
 ) -> list[tuple[int, ...]]:
-    """Rows of threads that tell which row has the cpus of their pool."""
+    """Rows of threads that tell which row has the cpus for what they make beyond the plan: those of their
+    pool, else of that of the last one that they made."""
     where = {row[:2]: number for number, row in enumerate(rows, 1)}
-    of = {
-        (name_hash(thread.process), name_hash(thread.path)): where[
-            name_hash(thread.process), name_hash(f"pool {thread.pool}")
-        ]
+    pool_of = {
+        (thread.process, thread.path): f"pool {thread.pool}"
         for thread in plan.threads
         if thread.pool is not UNSET and (thread.process, thread.pool) in pools
+    }
+    last = {
+        (thread.process, thread.path.rpartition(".")[0]): (thread.process, thread.path)
+        for thread in sorted(plan.threads, key=lambda thread: (len(thread.path), thread.path))
+    }
+    gives = {maker: pool_of[made] for maker, made in last.items() if made in pool_of} | pool_of
+    of = {
+        (name_hash(process), name_hash(path)): where[name_hash(process), name_hash(pool)]
+        for (process, path), pool in gives.items()
     }
     return [(*row[:-1], of.get((row[0], row[1]), 0)) for row in rows]
 
@@ -160,8 +168,8 @@ def encode(
     """The plan as a table.
 
     floating: cpus for threads that the plan does not name, by process, "" for processes not in it; locate:
-    finds static data; spread: see PlanTable; autonuma: see make_plan_table; grows: whether threads that a
-    pool's thread makes are of the pool.
+    finds static data; spread: see PlanTable; autonuma: see make_plan_table; grows: whether threads beyond the
+    plan are of the pool of who made them, or of the last that this one made.
     """
     cpus: list[int] = []
     on = {cpu: node.id for node in plan.machine.nodes for cpu in node.cpus}

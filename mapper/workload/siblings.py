@@ -73,14 +73,19 @@ def children_by_chance(
 def threads_by_chance(
     threads: Sequence[tuple[str, str]], names: Sequence[str], use: ThreadUse, pools: Sequence[Nodes]
 ) -> list[ByChance]:
-    """The same of threads that one thread made, as a server does for each connection; of no pool."""
-    pooled = {thread for pool in pools for thread in pool.tolist()}
+    """The same of threads that one thread made, as a server does for each connection; idle ones of a pool are
+    where that is anyway."""
+    pooled = np.concatenate([np.empty(0, np.int64), *pools])
     found: dict[tuple[str, str, str], dict[int, int]] = defaultdict(dict)
     for thread, (process, path) in enumerate(threads):
         maker, _, number = path.rpartition(".")
-        if maker and thread not in pooled:
+        if maker:
             found[process, maker, kind_of(names, thread)][int(number)] = thread
-    return _by_chance(found.values(), use)
+    answer = []
+    for own in _by_chance(found.values(), use):
+        roles = not np.isin(own.working, pooled).any()
+        answer.append(own._replace(idle=np.setdiff1d(own.idle, pooled) if roles else own.idle[:0]))
+    return answer
 
 
 def _by_chance(siblings: Iterable[Mapping[int, int]], use: ThreadUse) -> list[ByChance]:

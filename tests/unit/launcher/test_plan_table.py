@@ -15,7 +15,7 @@ from numaplan.mapper import (
     RegionKey,
     Scales,
 )
-from tests.support.outside import plan_of_programs
+from tests.support.outside import plan_of_programs, plan_of_threads
 from tests.support.small_plans import HEAP, STACK, STATIC, locate, plan_of, rule, with_rules
 
 
@@ -100,6 +100,19 @@ def test_what_threads_of_a_pool_make_has_the_cpus_of_all_of_it() -> None:
     assert pool == given[name_hash("0.2")] and pool is not None and pool[1] == name_hash("pool 1")
     cpus = struct.unpack_from(f"<{pool[3]}I", table.data, 64 + 40 * len(rows) + 4 * pool[2])
     assert cpus == (0, 1, 2, 3)
+
+
+def test_who_made_a_pool_last_makes_more_of_it() -> None:
+    """A thread of another pool's that made it makes more of its own."""
+    paths = {"0": UNSET, "0.1": UNSET, "0.9": 1, "0.10": 1, "0.10.1": 2, "0.1.2": 2, "0.1.11": UNSET}
+    plan = plan_of_threads([("p0", path) for path in paths], machine=Machine.load("2x2"))
+    threads = tuple(msgspec.structs.replace(one, pool=paths[one.path]) for one in plan.threads)
+    plan = msgspec.structs.replace(plan, threads=threads)
+    rows = rows_of(make_plan_table(plan, Machine.load("2x2"), "app", "float", {}))
+    given = {row[1]: rows[row[6] - 1][1] if row[6] else None for row in rows}
+    one, other = name_hash("pool 1"), name_hash("pool 2")
+    gives = {"0": one, "0.9": one, "0.10": one, "0.10.1": other, "0.1.2": other}
+    assert {path: pool for path in paths if (pool := given[name_hash(path)])} == gives
 
 
 def test_child_processes_tell_which_row_has_their_parent() -> None:

@@ -134,7 +134,7 @@ def test_threads_that_work_after_others_that_do_not_are_numbered_by_chance() -> 
     helper = np.where(np.arange(12) == 1, 1e6, MADE)
     assert of(helper) == [(BACKENDS, [2])]
     assert of(np.full(12, 1e7)) == []  # a team of workers
-    assert of(MADE, [np.arange(4, 11)]) == []  # these are exchanged anyway
+    assert of(MADE, [np.arange(4, 11)]) == [(BACKENDS, [])]  # of a pool: they are where that is anyway
     few = np.where(np.arange(12) < 9, 1e4, MADE)
     few[8] = 1e7
     assert of(few) == [([8, 9, 10], [5, 6, 7])]  # as many as may come before
