@@ -18,6 +18,7 @@ pytestmark = pytest.mark.lab
 ROUNDS = "1200"
 SHOWN = ("static child of a shell", "Go", "libgomp")
 PATIENCE_S = 600
+LAUNCH_EACH = (sys.executable, str(PROGRAMS / "lab" / "launch_each.py"))
 
 
 def test_threads_are_where_the_plan_says(uncounted: Guest, tmp_path: Path) -> None:
@@ -31,12 +32,11 @@ def test_threads_are_where_the_plan_says(uncounted: Guest, tmp_path: Path) -> No
         threads = [(thread.process, thread.path) for thread in discover(built).threads]
         plan, report = (tmp_path / f"{kind}.{part}.json" for part in ("plan", "applied"))
         plan_of_threads(threads, machine=uncounted.shape.machine).save(plan)
-        starts += [*["--"] * bool(starts), str(plan), str(report), *built.argv]
+        starts += [*["--"] * bool(starts), str(plan), str(report), "float", *built.argv]
         kinds.append(kind)
     seen, told = tmp_path / "seen", tmp_path / "told"
     told.mkdir()
-    launches = [sys.executable, str(PROGRAMS / "lab" / "launch_each.py"), *starts]
-    command = [str(guest_program("seen")), str(seen), *launches]
+    command = [str(guest_program("seen")), str(seen), *LAUNCH_EACH, *starts]
     said_uncounted(uncounted, command, {"LIVE_UNTIL": str(told)})
     rows = [line.split() for line in seen.read_text().splitlines()]
     found = {int(tid): tuple(map(int, cpus.strip(",").split(","))) for tid, cpus in rows}
@@ -48,30 +48,32 @@ def test_threads_are_where_the_plan_says(uncounted: Guest, tmp_path: Path) -> No
         assert result.seen >= (2 if kind == "Go" else 4), (kind, applied["missing"])
 
 
-@pytest.mark.parametrize(
-    ("where", "grown", "other"),
-    [("float", (2, 3), (0, 1, 2, 3)), ("anywhere", tuple(range(8)), tuple(range(8)))],
-)
-def test_what_threads_of_a_pool_make_is_of_the_pool(
-    four_nodes: SharedGuest,
-    lab: Path,
-    tmp_path: Path,
-    where: str,
-    grown: tuple[int, ...],
-    other: tuple[int, ...],
+def test_what_is_made_beyond_the_plan_is_of_the_makers_pool_or_of_that_it_made(
+    four_nodes: SharedGuest, tmp_path: Path
 ) -> None:
-    """The first and its pool of one work on two nodes, one that idles is on another."""
+    """The first and its pool of one work on two nodes; one that it made later idles on another, or is not."""
     plan = plan_of_threads([("p0", "0"), ("p0", "0.1"), ("p0", "0.9")], machine=Machine.load("4x2"))
     main, pool, idle = plan.threads
     pool = msgspec.structs.replace(pool, node=1, cpus=(2, 3), pool=1)
     idle = msgspec.structs.replace(idle, node=2, cpus=(4, 5), load=0.0, pool=2)
-    msgspec.structs.replace(plan, threads=(main, pool, idle)).save(tmp_path / "plan.json")
-    words = ["--plan", tmp_path / "plan.json", "--unplanned", where, "--report", tmp_path / "applied.json"]
-    said, result = four_nodes.said(lab / "nlaunch", *words, guest_program("grows"), 3)
+    msgspec.structs.replace(plan, threads=(main, pool, idle)).save(tmp_path / "idle")
+    msgspec.structs.replace(plan, threads=(main, pool)).save(tmp_path / "pool")
+    every = tuple(range(8))
+    expected = {
+        ("idle", "float"): ((2, 3), (0, 1, 2, 3)),
+        ("pool", "float"): ((2, 3), (2, 3)),
+        ("pool", "anywhere"): (every, every),
+    }
+    starts: list[object] = []
+    for last, where in expected:
+        starts += [*["--"] * bool(starts), tmp_path / last, tmp_path / f"{last}-{where}", where]
+        starts += [guest_program("grows"), 3]
+    said, result = four_nodes.said(*LAUNCH_EACH, *starts)
     assert result["exit_code"] == 0, said
-    applied = msgspec.json.decode((tmp_path / "applied.json").read_bytes())
-    found = {thread["path"]: tuple(thread["applied"]) for thread in applied["unplanned"]}
-    assert found == {"0.1.1": grown, "0.1.1.1": grown, "0.2": other}
+    for (last, where), (grown, other) in expected.items():
+        applied = msgspec.json.decode((tmp_path / f"{last}-{where}").read_bytes())
+        found = {thread["path"]: tuple(thread["applied"]) for thread in applied["unplanned"]}
+        assert found == {"0.1.1": grown, "0.1.1.1": grown, "0.2": other}
 
 
 def test_roles_are_matched_without_a_trace(four_nodes: SharedGuest, lab: Path, tmp_path: Path) -> None:
