@@ -17,7 +17,7 @@ from ..verify.applied import human_bytes, thread_name
 
 SHOWN = 64  # threads and regions listed one by one
 _UNPLANNED = {
-    "float": "on the nodes where their process's planned threads work",
+    "float": "where their pool is, or where their process's planned threads work",
     "anywhere": "on all cpus",
     "inherit": "on the cpus of the thread that created them",
 }

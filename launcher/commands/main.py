@@ -70,7 +70,8 @@ class LaunchCommand(AutoCommand, frozen=True):
     ] = None
     strict: Annotated[bool, Option(help="Exit 1 when something is not as planned.")] = False
     unplanned: Annotated[
-        str, Option(help="Threads not in the plan: float (where their process works), anywhere, inherit.")
+        str,
+        Option(help="Threads not in the plan: float (where their pool or process works), anywhere, inherit."),
     ] = "float"
     override: Annotated[
         bool,

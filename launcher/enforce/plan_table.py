@@ -148,6 +148,7 @@ def _with_pools(
     last = {
         (thread.process, thread.path.rpartition(".")[0]): (thread.process, thread.path)
         for thread in sorted(plan.threads, key=lambda thread: (len(thread.path), thread.path))
+        if "." in thread.path
     }
     gives = {maker: pool_of[made] for maker, made in last.items() if made in pool_of} | pool_of
     of = {

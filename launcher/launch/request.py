@@ -30,14 +30,14 @@ class LaunchRequest(msgspec.Struct, frozen=True):
     """What to launch and how.
 
     remap: fit a plan for another machine (None: only to the cpus of a container);
-    unplanned: threads that the plan does not name `float` where their process's planned ones work, run
-    `anywhere` the process may, or `inherit` what their creator has; strict: a miss makes exit code 1; by: the
-    `preload` library, `ptrace` from outside, or `auto`; override: the plan holds where the program sets its
-    own affinity; autonuma: the kernel may move memory that the plan leaves to first touch; watch: seconds
-    between two checks while it runs, 0: none; match: after match_seconds, bind threads by the roles that
-    they play, as the plan tells them or, better, the trace it was made from; online: keep refining from the
-    plan on; job_path: a job's plan in place of a program's: each rank takes its part, and its report goes
-    into the folder report_path.
+    unplanned: threads that the plan does not name `float` where their pool is, or their process's planned
+    ones work, run `anywhere` the process may, or `inherit` what their creator has; strict: a miss makes exit
+    code 1; by: the `preload` library, `ptrace` from outside, or `auto`; override: the plan holds where the
+    program sets its own affinity; autonuma: the kernel may move memory that the plan leaves to first touch;
+    watch: seconds between two checks while it runs, 0: none; match: after match_seconds, bind threads by the
+    roles that they play, as the plan tells them or, better, the trace it was made from; online: keep refining
+    from the plan on; job_path: a job's plan in place of a program's: each rank takes its part, and its report
+    goes into the folder report_path.
     """
 
     argv: Sequence[str]

@@ -7,7 +7,6 @@ import numpy as np
 
 from ..threads.problem import Floats, Nodes, node_sizes
 from ..workload.real_time import REASON
-from .dealing import dealt
 from .doubt import doubt
 from .improving import improved
 from .moving import moved
@@ -60,7 +59,7 @@ def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best
         return replace(answer, chosen=usual, reason=REASON)
     if asked or len(task.rows) == 1 or answer.gain > answer.doubt:
         return answer
-    # Children in turn may cost more, and nothing may be left to gain.
+    # Siblings in turn may cost more, and nothing may be left to gain.
     cheapest = _first(task, cheapest_first(task, placements, in_turn=False), usual)
     return (
         cheapest
@@ -75,7 +74,7 @@ def _first(task: TimedTask, found: Sequence[Placement], usual: Placement) -> Cho
 
 
 def tried(task: TimedTask, method: str = "best") -> list[Placement]:
-    """All that is tried, cheapest first; the first also with children in turn, with no pages placed, and
+    """All that is tried, cheapest first; the first also with siblings in turn, with no pages placed, and
     without regions that lose next to nothing where they are touched first."""
     found = cheapest_first(task, _of_all(task) if method == "best" else _of_method(task, method))
     if method == "best" and (others := in_turn(task, found)):
@@ -92,16 +91,16 @@ def in_turn(task: TimedTask, found: Sequence[Placement]) -> list[Placement]:
     seen = {first.places.tobytes()}
     for what, siblings in (
         ("children", task.children),
-        ("threads", task.workers),
-        ("all", [*task.children, *task.workers]),
+        ("threads", task.by_chance),
+        ("all", [*task.children, *task.by_chance]),
     ):
-        places = dealt(siblings, first.places, task.rows)
-        if places.tobytes() not in seen:
-            seen.add(places.tobytes())
-            answer += [
-                task.placed(f"{what} in turn", places, first.spread),
-                task.first_touched(f"{what} in turn, first touch", places),
-            ]
+        places = task.in_turn(siblings, first.places)
+        if places.tobytes() in seen:
+            continue
+        seen.add(places.tobytes())
+        if task.may_place_pages:
+            answer.append(task.placed(f"{what} in turn", places, first.spread))
+        answer.append(task.first_touched(f"{what} in turn, first touch", places))
     return answer
 
 

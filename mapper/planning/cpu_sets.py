@@ -192,11 +192,12 @@ class CpuSets:
         return tuple(cpu for place in np.unique(places).tolist() for cpu in self._machine.nodes[place].cpus)
 
     def with_idle(self, places: Nodes) -> Nodes:
-        """(N,) the same places, but idle threads are where those are that worked beside them, in turn; those
-        of a crowd where nobody else is."""
+        """(N,) the same places, but idle threads are where those are that worked beside them, as if the turns
+        of these had begun with them and went on; those of a crowd where nobody else is."""
         answer = places.copy()
         for one in self._twins:
-            answer[one.idle] = places[one.busy[np.arange(len(one.idle)) % len(one.busy)]]
+            turn = np.arange(len(one.idle)) - np.count_nonzero(one.idle < one.busy[0])
+            answer[one.idle] = places[one.busy[turn % len(one.busy)]]
         if len(free := self._left_to_crowd(answer)):
             away = self._crowd[~np.isin(answer[self._crowd], free)]
             answer[away] = free[np.arange(len(away)) % len(free)]

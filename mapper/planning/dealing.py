@@ -2,7 +2,7 @@
 
 Which of a server's children, or threads, gets which number is chance: one connection more at its start, and
 each is one later. If those that work follow each other in turn on the nodes that they have, none of these
-gets more of them by that; nor, if they come one earlier, when those that idled before them are in turn, too.
+gets more of them by that.
 """
 
 from collections.abc import Iterable
@@ -19,14 +19,13 @@ def dealt(siblings: Iterable[ByChance], places: Nodes, rows: Nodes) -> Nodes:
     places: (N,) of each thread; rows: (places,) row of each place's node.
     """
     answer = places.copy()
-    for own, idle in siblings:
+    for own, _ in siblings:
         nodes = rows[places[own]]
         if (nodes == nodes[:1]).all():
             continue  # nor from cache to cache of one node
         turn = _evenly(nodes)
         for node in np.unique(nodes):
             answer[own[turn == node]] = _evenly(places[own[nodes == node]])
-        answer[idle] = answer[own[len(own) - len(idle) :]]
     return answer
 
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from ..memory.pages import PagePlan
 from ..threads.problem import Nodes
-from .dealing import dealt
 from .placement import Placement
 from .shares import local_shares
 from .timed_task import TimedTask
@@ -59,8 +58,8 @@ def _roomy_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
 def _in_turn_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
     """In front the first one's places with siblings that do alike in turn, where that costs little: children
     of a server, and threads that one made, where it costs nothing."""
-    for siblings, most in ((task.children, IN_TURN), (task.workers, EQUAL)):
-        first, places = found[0], dealt(siblings, found[0].places, task.rows)
+    for siblings, most in ((task.children, IN_TURN), (task.by_chance, EQUAL)):
+        first, places = found[0], task.in_turn(siblings, found[0].places)
         if np.array_equal(places, first.places):
             continue
         limit = _price(task, first) * (1 + most)

@@ -4,7 +4,7 @@ Places are the machine's nodes, or its last-level caches where nodes have severa
 exchanged, so each of them counts as their mean.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -32,11 +32,12 @@ from ..threads.methods import find_method
 from ..threads.problem import Floats, Nodes, Problem, new_problem
 from ..workload.expected import expected_use
 from ..workload.lasted import lived_of, ran_of
-from ..workload.pools import LIGHT, idle_crowd, idle_twins
+from ..workload.pools import LIGHT, Twins, idle_crowd, idle_twins
 from ..workload.real_time import MOST
 from ..workload.siblings import ByChance
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets, taken_of
+from .dealing import dealt
 from .lines import at_one_price, line_ways, lines_between
 from .placement import Placement
 from .shared_caches import SharedCaches
@@ -75,11 +76,16 @@ class TimedTask:
         places, staying = self.domains.machine, self.pages.staying
         given = [*task.nodes, *task.cpus]
         use = workload.use
-        self.children, self.workers = ([_apart(one, given) for one in groups] for groups in chance)
-        may_work = [thread for one in (*self.children, *self.workers) for thread in one.idle.tolist()]
-        given, tied = [*given, *may_work], [*tied, *may_work]
-        twins = [
-            one._replace(idle=np.setdiff1d(one.idle, given))
+        roaming = [
+            thread for one, stays in zip(self.pools, staying, strict=True) if not stays for thread in one
+        ]
+        self.children, threads = ([_apart(one, given) for one in groups] for groups in chance)
+        # Where lines are estimated, neighbours are not known to exchange more. And who roams is on all nodes.
+        self.by_chance = [one for one in threads if use.exact and not np.isin(one.working, roaming).any()]
+        may_work = [Twins(one.idle, one.working) for one in self.by_chance if len(one.idle)]
+        elsewhere = np.concatenate([given, *(one.idle for one in may_work)])
+        twins = may_work + [
+            one._replace(idle=np.setdiff1d(one.idle, elsewhere))
             for one in idle_twins(workload.threads, self.pools, workload.names, use.accesses, use.lines)
         ]
         others = np.concatenate([given, *self.pools, *(one.idle for one in twins)]).astype(np.int64)
@@ -284,11 +290,16 @@ class TimedTask:
         ways = latencies(self.machine)[~np.eye(len(self.machine.nodes), dtype=bool)]
         return float(ways.mean()) if len(ways) else 0.0
 
+    def in_turn(self, siblings: Iterable[ByChance], places: Nodes) -> Nodes:
+        """(N,) the same places, but siblings whose numbers are chance follow each other in turn on theirs."""
+        return self.cpus.with_idle(dealt(siblings, places, self.rows))
+
     def busy_ns(self, chosen: Placement) -> float:
         """What all threads take together, waiting and not."""
         return float(self.use.accesses.sum()) * ACCESS_NS + chosen.cost.total_ns
 
 
 def _apart(siblings: ByChance, given: Sequence[int]) -> ByChance:
-    """The same without those whose place is given."""
-    return ByChance(*(own[~np.isin(own, given)] for own in siblings))
+    """The same without those whose place is given; as many idle ones as work, at most."""
+    own, idle = (own[~np.isin(own, given)] for own in siblings)
+    return ByChance(own, idle[max(len(idle) - len(own), 0) :])

@@ -82,7 +82,7 @@ def idle_twins(
 
     lines: (N, N) that two threads take from each other: one that does little but talk belongs to its partner.
     """
-    little = _does_little(accesses, lines)
+    little = does_little(accesses, lines)
     groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, (process, path) in enumerate(threads):
         groups[process, path.rpartition(".")[0], kind_of(names, number)].append(number)
@@ -130,7 +130,8 @@ def _made_elsewhere(
     return own if said & taken or len(said) < len(idle) else own._replace(busy=likes.busy, pool=likes.pool)
 
 
-def _does_little(accesses: Floats, lines: Floats) -> NDArray[np.bool_]:
+def does_little(accesses: Floats, lines: Floats) -> NDArray[np.bool_]:
+    """(N,) whether each makes few accesses and takes few lines; lines: (N, N)."""
     taken = lines.sum(axis=1)
     few = max(LIGHT * taken.mean(), BEGUN)
     answer: NDArray[np.bool_] = (accesses < LIGHT * accesses.mean()) & (taken <= few)
@@ -143,7 +144,7 @@ def idle_crowd(accesses: Floats, lines: Floats, others: Nodes, cpus: int) -> Nod
 
     As for idle_twins; others: threads that are something else, such as of a pool.
     """
-    idle = np.setdiff1d(np.flatnonzero(_does_little(accesses, lines)), others)
+    idle = np.setdiff1d(np.flatnonzero(does_little(accesses, lines)), others)
     answer: Nodes = idle if len(accesses) > cpus and len(idle) > cpus // 2 else np.empty(0, np.int64)
     return answer
 

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..threads.problem import Floats, Nodes
-from .pools import LIGHT, kind_of
+from .pools import LIGHT, does_little, kind_of
 from .use import ThreadUse
 
 ALONE = 0.8  # of what a thread exchanges, that must be with one other
-FEWEST = 3  # children that do about as much
-IDLE = 2  # children before them that do less; one may be a pool's helper, as the resource tracker of Python's
+FEWEST = 3  # siblings that do about as much
+IDLE = 2  # siblings before them that do less; one may be a pool's helper, as the resource tracker of Python's
+DIGITS = 9  # of a number, at most
 ALIKE = 3.0  # times as much as most of them, or as little, up to which the difference is taken for chance
 
 
@@ -67,6 +68,7 @@ def children_by_chance(
         named = bool(names) and bool(names[thread])
         if parent and path == "0" and named and process not in several and number.isdecimal():
             found[parent, kind_of(names, thread)][int(number)] = thread
+    # Idle ones are processes of their own: where they wait, they may share a cpu with who works.
     return [own._replace(idle=own.idle[:0]) for own in _by_chance(found.values(), use)]
 
 
@@ -79,18 +81,18 @@ def threads_by_chance(
     found: dict[tuple[str, str, str], dict[int, int]] = defaultdict(dict)
     for thread, (process, path) in enumerate(threads):
         maker, _, number = path.rpartition(".")
-        if maker:
+        if maker and number.isdecimal() and len(number) <= DIGITS:
             found[process, maker, kind_of(names, thread)][int(number)] = thread
     answer = []
-    for own in _by_chance(found.values(), use):
-        roles = not np.isin(own.working, pooled).any()
-        answer.append(own._replace(idle=np.setdiff1d(own.idle, pooled) if roles else own.idle[:0]))
+    for working, idle in _by_chance(found.values(), use):
+        free = idle[:0] if np.isin(working, pooled).any() else idle[~np.isin(idle, pooled)]
+        answer.append(ByChance(working, free))
     return answer
 
 
 def _by_chance(siblings: Iterable[Mapping[int, int]], use: ThreadUse) -> list[ByChance]:
     """siblings: thread by number, of each group."""
-    groups = []
+    groups, little = [], does_little(use.accesses, use.lines)
     for by_number in siblings:
         own = np.array([by_number[number] for number in sorted(by_number)])
         working = _working(own, use)
@@ -99,9 +101,8 @@ def _by_chance(siblings: Iterable[Mapping[int, int]], use: ThreadUse) -> list[By
         usual = float(np.median(use.accesses[working]))
         if use.accesses[own[:IDLE]].max() * ALIKE < usual:
             before = own[: int(np.argmax(own == working[0]))]
-            busy = np.flatnonzero(use.accesses[before] >= LIGHT * usual)
-            idle = before[busy[-1] + 1 :] if len(busy) else before
-            groups.append(ByChance(working, idle[-len(working) :]))
+            busy = np.flatnonzero(~little[before])
+            groups.append(ByChance(working, before[busy[-1] + 1 :] if len(busy) else before))
     return groups
 
 

@@ -91,9 +91,10 @@ def command_of(request: RecordRequest, options: EmulateOptions) -> tuple[list[st
     version = qemu_version(qemu)
     cpu = ["-cpu", x86_cpu(version, options.avx2)] if architecture == "x86_64" else []
     seed = ["-seed", str(options.seed)]  # of what the kernel would draw at random for the program
-    prefix = [*qemu, *cpu, *seed, *reserving(version), "-plugin", plugin_arguments(request, options)]
+    prefix = [*qemu, *cpu, *seed, "-plugin", plugin_arguments(request, options)]
     if architecture == host_architecture():
-        prefix += guest  # libraries of the host's architecture are of no use to another
+        # Libraries of the host's architecture are of no use to another.
+        prefix += [*reserving(version), *guest]
     # Open MPI would try to read its peers' memory by a call that QEMU lacks, and complain.
     host.setdefault("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
     host[PREFIX_VARIABLE] = "\x1f".join(prefix)

@@ -67,7 +67,7 @@ static NP_COLD void resolve(void) {
 
 enum { FRAME_WORDS = 16 };
 
-#define VAST ((size_t)1 << 39) /* more than any program uses, which is only reserved */
+#define VAST ((size_t)1 << 39) /* bytes, of which programs use little where they reserve so much */
 
 struct call { /* where a hook was called from: the code, and the stack above the return address */
     uintptr_t site;
@@ -208,12 +208,41 @@ void *valloc(size_t bytes) { return READY() && real_valloc ? made(real_valloc(by
 
 void *pvalloc(size_t bytes) { return READY() && real_pvalloc ? made(real_pvalloc(bytes), bytes, CALLER) : NULL; }
 
-/* What to reserve of so much: some emulators keep a note of each page, also where it is only reserved (NUMAPLAN_MOST_
- * RESERVED says so, in bytes). Programs fill such a range from its start; what they put beyond is mapped then, as usual.
+/* Some emulators keep a note of each page, also where it is only reserved. Of so much no more than this is reserved then
+ * (NUMAPLAN_MOST_RESERVED, bytes), which most programs fill from the start. 0: as much as is asked for.
  */
 static size_t most_reserved(size_t bytes) {
     const char *most = bytes < VAST ? NULL : np_env("NUMAPLAN_MOST_RESERVED");
-    return most ? (size_t)strtoull(most, NULL, 10) : bytes;
+    return most ? (size_t)strtoull(most, NULL, 10) : 0;
+}
+
+/* What was reserved in part. A range that is not here was made, and is given back, as it is. */
+static struct vast {
+    _Atomic uintptr_t start;
+    size_t asked, kept;
+} vast[8];
+
+/* Also what follows is then free for others: the region is what there is. */
+static void *reserve_part(void *hint, size_t *bytes, size_t most, int flags) {
+    void *memory = real_mmap(hint, most, PROT_NONE, flags, -1, 0);
+    for (size_t i = 0; memory != MAP_FAILED && i < sizeof vast / sizeof *vast; i++) {
+        uintptr_t none = 0;
+        if (!atomic_compare_exchange_strong(&vast[i].start, &none, (uintptr_t)memory)) continue;
+        vast[i].asked = *bytes, vast[i].kept = most;
+        *bytes = most;
+        return memory;
+    }
+    if (memory != MAP_FAILED) real_munmap(memory, most);
+    return real_mmap(hint, *bytes, PROT_NONE, flags, -1, 0);
+}
+
+/* How much of a range there is. */
+static size_t kept_of(const void *memory, size_t bytes) {
+    for (size_t i = 0; bytes >= VAST && i < sizeof vast / sizeof *vast; i++) {
+        uintptr_t start = (uintptr_t)memory;
+        if (bytes == vast[i].asked && atomic_compare_exchange_strong(&vast[i].start, &start, 0)) return vast[i].kept;
+    }
+    return bytes;
 }
 
 static enum np_region kind_of(int flags) { return flags & MAP_ANONYMOUS ? NP_MMAP : NP_FILE; }
@@ -221,8 +250,10 @@ static enum np_region kind_of(int flags) { return flags & MAP_ANONYMOUS ? NP_MMA
 static void *map(void *hint, size_t bytes, int protection, int flags, int file, off_t offset, struct call call) {
     if (!READY()) return errno = ENOMEM, MAP_FAILED;
     if (flags & MAP_FIXED) NP_TELL(leaving, (uintptr_t)hint, bytes);
-    if (protection == PROT_NONE && !(flags & MAP_FIXED)) bytes = most_reserved(bytes);
-    void *memory = real_mmap(hint, bytes, protection, flags, file, offset);
+    bool reserves = protection == PROT_NONE && flags & MAP_ANONYMOUS && !(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE));
+    size_t most = reserves ? most_reserved(bytes) : 0;
+    void *memory =
+        most ? reserve_part(hint, &bytes, most, flags) : real_mmap(hint, bytes, protection, flags, file, offset);
     if (bytes < NP_LARGE || memory == MAP_FAILED) return memory;
     np_self.reserves = protection == PROT_NONE;
     region_made(kind_of(flags), (uintptr_t)memory, bytes, call);
@@ -240,7 +271,7 @@ void *mmap64(void *hint, size_t bytes, int protection, int flags, int file, off6
 
 int munmap(void *memory, size_t bytes) {
     if (!READY()) return errno = EINVAL, -1;
-    bytes = most_reserved(bytes);
+    bytes = kept_of(memory, bytes);
     unmapped(memory, bytes);
     NP_TELL(leaving, (uintptr_t)memory, bytes);
     return real_munmap(memory, bytes);

@@ -75,9 +75,9 @@ def test_it_takes_a_model_of_caches(tmp_path: Path, words: tuple[str, ...], said
 
 
 def test_what_is_only_reserved_takes_little_memory(tmp_path: Path) -> None:
-    """QEMU 7.2 would keep 6 GiB of notes of 1 TiB."""
+    """QEMU 7.2 would keep 6 GiB of notes of 1 TiB; it does so anew at each place where 16 GiB are."""
     words = ("--machine", "1x2", "--backend", "emulate", "--no-cache", "-o", tmp_path / "t.db")
     most_mib = int(succeed("nprof", "record", *words, compiled(PROGRAMS / "reserved.c")))
-    assert most_mib < 1024
+    assert most_mib < 2048
     facts = json.loads(succeed("nprof", "info", "--json", tmp_path / "t.db"))
     assert facts["footprint"] < 64 << 20

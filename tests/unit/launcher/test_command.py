@@ -92,7 +92,7 @@ def test_explain_runs_nothing_and_names_equivalents(
         "OMP_PLACES='{0}'",
         "  r1/0.1: node",
         "heap true+0x10",
-        "threads not in the plan: on the nodes where their process's planned threads work",
+        "threads not in the plan: where their pool is, or where their process's planned threads work",
         "affinity that the program sets for itself: respected",
     ):
         assert expected in out

@@ -91,8 +91,9 @@ def test_as_many_as_before_are_on_each_node_in_turn(places: list[int], expected:
     before = np.array([0, 5, 6, *places, 7])
     answer = dealt([ByChance(np.array(BACKENDS), np.array([2]))], before, np.arange(8))
     assert answer[3:11].tolist() == expected
-    in_turn = len(set(places)) > 1
-    assert answer[[0, 1, 2, 11]].tolist() == [0, 5, expected[-1] if in_turn else 6, 7]
+    pinned = dealt([ByChance(np.array(BACKENDS[6:]), np.arange(3))], before, np.arange(8))  # the others are
+    assert sorted(pinned[9:11]) == sorted(before[9:11]) and pinned[3:9].tolist() == before[3:9].tolist()
+    assert answer[[0, 1, 2, 11]].tolist() == [0, 5, 6, 7]
 
 
 def test_turns_go_by_nodes_and_then_by_their_caches() -> None:
@@ -137,7 +138,7 @@ def test_threads_that_work_after_others_that_do_not_are_numbered_by_chance() -> 
     assert of(MADE, [np.arange(4, 11)]) == [(BACKENDS, [])]  # of a pool: they are where that is anyway
     few = np.where(np.arange(12) < 9, 1e4, MADE)
     few[8] = 1e7
-    assert of(few) == [([8, 9, 10], [5, 6, 7])]  # as many as may come before
+    assert of(few) == [([8, 9, 10], [1, 2, 3, 4, 5, 6, 7])]
 
 
 def threaded(lines: dict[tuple[int, int], float]) -> Workload:
@@ -146,7 +147,7 @@ def threaded(lines: dict[tuple[int, int], float]) -> Workload:
     assert work.use is not None
     works = np.isin(np.arange(12), BACKENDS)
     together = np.logical_and.outer(works, works) & ~np.eye(12, dtype=bool)
-    own = replace(work.use, accesses=MADE, together=together.astype(float))
+    own = replace(work.use, accesses=MADE, together=together.astype(float), exact=True)
     return replace(work, threads=THREADS, names=NAMES, use=own)
 
 
@@ -156,8 +157,27 @@ def test_threads_are_in_turn_where_that_costs_nothing() -> None:
     assert longest(nodes) <= 2 and nodes[1:3] == nodes[9:11]
     cpus = [set(node.cpus) for node in plan.machine.nodes]
     assert [set(plan.threads[idle].cpus) for idle in (1, 2)] == [cpus[node] for node in nodes[1:3]]
+    assert nodes[11] == nodes[3]  # the turns go on
+    pinned = nodes_of(plan_of(threaded(PAIRS), "2x4", pins={"0.3": "0", "0.10": "0"}))
+    assert longest(pinned) <= 3 and pinned[1:3] == pinned[8:10]
     neighbours = {(one, one + 1): 1000.0 for one in BACKENDS[:-1]}
     assert longest(nodes_of(plan_of(threaded(neighbours), "2x4"))) > 2
+
+
+def test_only_where_lines_were_counted_threads_are_by_chance() -> None:
+    """Else neighbours may exchange more than is seen."""
+    work = threaded(PAIRS)
+    assert work.use is not None
+    (own,) = task(work).by_chance
+    assert (own.working.tolist(), own.idle.tolist()) == (BACKENDS, [1, 2])
+    assert task(replace(work, use=replace(work.use, exact=False))).by_chance == []
+
+
+def test_no_pages_are_placed_for_threads_in_turn_that_come_in_another_order_each_time() -> None:
+    found = task(replace(threaded(PAIRS), unordered=True))
+    halves = np.repeat([0, 1], [7, 5])
+    assert not found.may_place_pages
+    assert {one.pages for one in in_turn(found, [found.first_touched("first", halves)])} == {None}
 
 
 def test_a_method_s_places_stay() -> None:

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from numaplan.common import MachineLacksError
-from numaplan.profiler.backends.emulation.qemu import PLUGIN, fetched, find_qemu, plugin_interface, refusal
+from numaplan.profiler.backends.emulation.qemu import (
+    PLUGIN,
+    fetched,
+    find_qemu,
+    plugin_interface,
+    refusal,
+    reserving,
+)
 from tests.support.commands import needs
 
 TAKES = "echo numaplan: loaded"
@@ -86,6 +93,11 @@ def test_the_plugin_is_told_the_interface_that_it_cannot_see(folders: tuple[Path
 )
 def test_which_versions_have_that_interface(version: tuple[int, int] | None, told: dict[str, str]) -> None:
     assert plugin_interface(version) == told
+
+
+@pytest.mark.parametrize(("version", "less"), [(None, True), ((7, 2), True), ((8, 0), False)])
+def test_which_versions_note_each_page(version: tuple[int, int] | None, less: bool) -> None:
+    assert bool(reserving(version)) == less
 
 
 @pytest.mark.parametrize("version", [1, 2])
