@@ -66,7 +66,7 @@ def children_by_chance(
     for thread, (process, path) in enumerate(threads):
         parent, _, number = process.rpartition(".")
         named = bool(names) and bool(names[thread])
-        if parent and path == "0" and named and process not in several and number.isdecimal():
+        if parent and path == "0" and named and process not in several and _is_number(number):
             found[parent, kind_of(names, thread)][int(number)] = thread
     # Idle ones are processes of their own: where they wait, they may share a cpu with who works.
     return [own._replace(idle=own.idle[:0]) for own in _by_chance(found.values(), use)]
@@ -81,13 +81,17 @@ def threads_by_chance(
     found: dict[tuple[str, str, str], dict[int, int]] = defaultdict(dict)
     for thread, (process, path) in enumerate(threads):
         maker, _, number = path.rpartition(".")
-        if maker and number.isdecimal() and len(number) <= DIGITS:
+        if maker and _is_number(number):
             found[process, maker, kind_of(names, thread)][int(number)] = thread
     answer = []
     for working, idle in _by_chance(found.values(), use):
         free = idle[:0] if np.isin(working, pooled).any() else idle[~np.isin(idle, pooled)]
         answer.append(ByChance(working, free))
     return answer
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= DIGITS
 
 
 def _by_chance(siblings: Iterable[Mapping[int, int]], use: ThreadUse) -> list[ByChance]:

@@ -56,6 +56,7 @@ def test_children_that_work_after_others_that_do_less_are_numbered_by_chance() -
     assert found(SERVER, np.append(MADE[:4], np.zeros(8))) == []  # one that works
     assert found([*SERVER[:11], ("p0.3", "0.1")]) == [BACKENDS[1:]]  # with threads of its own
     assert found([(f"r{number}", "0") for number in range(12)]) == []  # ranks are numbered by MPI
+    assert found([SERVER[0], *((process + "0" * 5000, path) for process, path in SERVER[1:])]) == []
     names = ("main", *["server"] * 11)
     assert found(SERVER, names=names) == [BACKENDS]
     assert found(SERVER, names=("main", "probe", "probe", *["server"] * 9)) == []
