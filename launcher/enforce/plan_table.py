@@ -11,6 +11,7 @@ from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanRegion, PlanThread
 
 from .process_memory import memory_nodes
+from .unplanned import floating_cpus, pool_cpus, pool_of_makers, processes_of
 
 LIBRARY = native_part("launcher", "enforce.so")
 
@@ -25,8 +26,6 @@ _REGION = struct.Struct("<QQQQQQIIIHBB")
 _RUN = struct.Struct("<QQII")
 _SIZES = struct.Struct("<QQ")
 _PROCESS = struct.Struct("<QQQII")
-
-HARDLY = 0.05  # of a thread's mean load
 
 _MOST_BLOCKS = (1 << 32) - 1  # of a thread, as the library counts them
 _MOST_CHILDREN = _MOST_BLOCKS  # of a process, likewise
@@ -75,8 +74,8 @@ def make_plan_table(
     allowed: cpus that threads outside the plan may have, all of the machine's by default; autonuma: whether
     the kernel may move memory that is left to first touch.
     """
-    floating = _floating(plan, machine, unplanned, allowed or machine.cpus)
-    nodes = {process: memory_nodes(plan, process, machine) for process in _processes(plan)}
+    floating = floating_cpus(plan, machine, unplanned, allowed or machine.cpus)
+    nodes = {process: memory_nodes(plan, process, machine) for process in processes_of(plan)}
     spread = {process: found for process, found in nodes.items() if found}
 
     def locate(module: str, symbol: str) -> tuple[int, str] | None:
@@ -96,64 +95,14 @@ def _first(plan: Plan) -> dict[str, frozenset[int]]:
     return {thread.process: frozenset(thread.cpus) for thread in plan.threads if thread.path == "0"}
 
 
-def _processes(plan: Plan) -> set[str]:
-    return {thread.process for thread in plan.threads}
-
-
-def _floating(
-    plan: Plan, machine: Machine, unplanned: str, everything: Sequence[int]
-) -> dict[str, Sequence[int]]:
-    """Cpus of threads that the plan does not name, by process; "": processes that it does not name."""
-    if unplanned == "inherit":
-        return {}
-    floating: dict[str, Sequence[int]] = {"": everything}
-    for process in _processes(plan):
-        own = {cpu for thread in _working(plan, process) for cpu in thread.cpus}
-        nodes = {machine.node_of_cpu.get(cpu) for cpu in own}
-        near = tuple(cpu for cpu in everything if machine.node_of_cpu[cpu] in nodes)
-        floating[process] = near if unplanned == "float" and near else everything
-    return floating
-
-
-def _working(plan: Plan, process: str) -> list[PlanThread]:
-    """Threads of a process but those of pools with hardly any load, which may be where nobody else is: what
-    others come to work on is not there."""
-    own = [thread for thread in plan.threads if thread.process == process]
-    least = HARDLY * sum(thread.load for thread in own) / len(own)
-    return [thread for thread in own if thread.pool is UNSET or thread.load >= least]
-
-
-def _pools(plan: Plan) -> dict[tuple[str, int], Sequence[int]]:
-    """Cpus of the pools that work, by process and number."""
-    found: dict[tuple[str, int], set[int]] = {}
-    for process in _processes(plan):
-        working = {thread.pool for thread in _working(plan, process)}
-        for thread in plan.threads:
-            if thread.process == process and thread.pool is not UNSET and thread.pool in working:
-                found.setdefault((process, thread.pool), set()).update(thread.cpus)
-    return {pool: sorted(cpus) for pool, cpus in found.items()}
-
-
 def _with_pools(
     rows: list[tuple[int, ...]], plan: Plan, pools: Collection[tuple[str, int]]
 ) -> list[tuple[int, ...]]:
-    """Rows of threads that tell which row has the cpus for what they make beyond the plan: those of their
-    pool, else of that of the last one that they made."""
+    """Rows of threads that tell which row has the cpus for what they make beyond the plan."""
     where = {row[:2]: number for number, row in enumerate(rows, 1)}
-    pool_of = {
-        (thread.process, thread.path): f"pool {thread.pool}"
-        for thread in plan.threads
-        if thread.pool is not UNSET and (thread.process, thread.pool) in pools
-    }
-    last = {
-        (thread.process, thread.path.rpartition(".")[0]): (thread.process, thread.path)
-        for thread in sorted(plan.threads, key=lambda thread: (len(thread.path), thread.path))
-        if "." in thread.path
-    }
-    gives = {maker: pool_of[made] for maker, made in last.items() if made in pool_of} | pool_of
     of = {
-        (name_hash(process), name_hash(path)): where[name_hash(process), name_hash(pool)]
-        for (process, path), pool in gives.items()
+        (name_hash(process), name_hash(path)): where[name_hash(process), name_hash(f"pool {pool}")]
+        for (process, path), pool in pool_of_makers(plan, pools).items()
     }
     return [(*row[:-1], of.get((row[0], row[1]), 0)) for row in rows]
 
@@ -174,7 +123,7 @@ def encode(
     """
     cpus: list[int] = []
     on = {cpu: node.id for node in plan.machine.nodes for cpu in node.cpus}
-    pools = _pools(plan) if grows else {}
+    pools = pool_cpus(plan) if grows else {}
     others = {(process, 0): which for process, which in floating.items()} | {
         (process, name_hash(f"pool {pool}")): which for (process, pool), which in pools.items()
     }
@@ -212,7 +161,7 @@ def encode(
     nodes = len(plan.machine.nodes)
     counts = len(threads), len(cpus), len(rows), len(runs), nodes
     header = _HEADER.pack(MAGIC, VERSION, *counts, size, len(rules), autonuma, len(children))
-    known = {name_hash(process): process for process in _processes(plan)}
+    known = {name_hash(process): process for process in processes_of(plan)}
     return PlanTable(
         header + body, tuple(region for _, region in rows), tuple(skipped), spread, processes=known
     )

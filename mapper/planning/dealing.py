@@ -10,16 +10,16 @@ from collections.abc import Iterable
 import numpy as np
 
 from ..threads.problem import Nodes
-from ..workload.siblings import ByChance
 
 
-def dealt(siblings: Iterable[ByChance], places: Nodes, rows: Nodes) -> Nodes:
+def dealt(siblings: Iterable[Nodes], places: Nodes, rows: Nodes) -> Nodes:
     """(N,) the same places, but each group's siblings follow each other in turn on the nodes of theirs.
 
-    places: (N,) of each thread; rows: (places,) row of each place's node.
+    siblings: of each group, in order of creation; places: (N,) of each thread; rows: (places,) row of each
+    place's node.
     """
     answer = places.copy()
-    for own, _ in siblings:
+    for own in siblings:
         nodes = rows[places[own]]
         if (nodes == nodes[:1]).all():
             continue  # nor from cache to cache of one node

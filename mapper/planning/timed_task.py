@@ -34,7 +34,6 @@ from ..workload.expected import expected_use
 from ..workload.lasted import lived_of, ran_of
 from ..workload.pools import LIGHT, Twins, idle_crowd, idle_twins
 from ..workload.real_time import MOST
-from ..workload.siblings import ByChance
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets, taken_of
 from .dealing import dealt
@@ -58,7 +57,7 @@ class TimedTask:
         assert workload.pages is not None and workload.use is not None
         self.machine, self.usable, self.options = machine, task.usable, task.options
         self.domains = divided_by_caches(task.usable, machine)
-        self.use, self.pools, *chance = expected_use(workload)
+        self.use, self.pools, children, by_chance = expected_use(workload)
         self._threads = workload.threads
         ran = ran_of(workload.threads, workload.lives, self.use.activity)
         # AutoNUMA looks at memory in the time of other threads only.
@@ -76,13 +75,16 @@ class TimedTask:
         places, staying = self.domains.machine, self.pages.staying
         given = [*task.nodes, *task.cpus]
         use = workload.use
+        self.children = [own[~np.isin(own, given)] for own in children]
         roaming = [
-            thread for one, stays in zip(self.pools, staying, strict=True) if not stays for thread in one
+            thread for own, stays in zip(self.pools, staying, strict=True) if not stays for thread in own
         ]
-        self.children, threads = ([_apart(one, given) for one in groups] for groups in chance)
         # Where lines are estimated, neighbours are not known to exchange more. And who roams is on all nodes.
-        self.by_chance = [one for one in threads if use.exact and not np.isin(one.working, roaming).any()]
-        may_work = [Twins(one.idle, one.working) for one in self.by_chance if len(one.idle)]
+        dealt_out = [
+            _not_given(one, given) for one in by_chance if use.exact and not np.isin(one.busy, roaming).any()
+        ]
+        self.by_chance = [one.busy for one in dealt_out]
+        may_work = [one for one in dealt_out if len(one.idle)]
         elsewhere = np.concatenate([given, *(one.idle for one in may_work)])
         twins = may_work + [
             one._replace(idle=np.setdiff1d(one.idle, elsewhere))
@@ -290,7 +292,7 @@ class TimedTask:
         ways = latencies(self.machine)[~np.eye(len(self.machine.nodes), dtype=bool)]
         return float(ways.mean()) if len(ways) else 0.0
 
-    def in_turn(self, siblings: Iterable[ByChance], places: Nodes) -> Nodes:
+    def in_turn(self, siblings: Iterable[Nodes], places: Nodes) -> Nodes:
         """(N,) the same places, but siblings whose numbers are chance follow each other in turn on theirs."""
         return self.cpus.with_idle(dealt(siblings, places, self.rows))
 
@@ -299,7 +301,7 @@ class TimedTask:
         return float(self.use.accesses.sum()) * ACCESS_NS + chosen.cost.total_ns
 
 
-def _apart(siblings: ByChance, given: Sequence[int]) -> ByChance:
-    """The same without those whose place is given; as many idle ones as work, at most."""
-    own, idle = (own[~np.isin(own, given)] for own in siblings)
-    return ByChance(own, idle[max(len(idle) - len(own), 0) :])
+def _not_given(twins: Twins, given: Sequence[int]) -> Twins:
+    """Those whose place is not given; as many idle ones as work, at most."""
+    idle, busy = (own[~np.isin(own, given)] for own in (twins.idle, twins.busy))
+    return twins._replace(idle=idle[max(len(idle) - len(busy), 0) :], busy=busy)

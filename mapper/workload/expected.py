@@ -9,20 +9,20 @@ from typing import NamedTuple
 import msgspec
 
 from ..threads.problem import Nodes
-from .pools import exchanged_matrix, exchanged_vector, pools_of
-from .siblings import ByChance, by_distance, children_by_chance, siblings_of, threads_by_chance
+from .pools import Twins, exchanged_matrix, exchanged_vector, pools_of
+from .siblings import by_distance, children_by_chance, siblings_of, threads_by_chance
 from .use import ThreadUse
 from .workload import Workload
 
 
 class ExpectedUse(NamedTuple):
-    """use: of N threads; pools: threads of each; children, workers: processes that one made, and threads that
-    one thread made, whose numbers are chance."""
+    """use: of N threads; pools: threads of each; children, by_chance: of each parent those that it deals
+    by chance, and threads that one thread made so."""
 
     use: ThreadUse
     pools: list[Nodes]
-    children: list[ByChance]
-    workers: list[ByChance]
+    children: list[Nodes]
+    by_chance: list[Twins]
 
 
 def expected_use(workload: Workload) -> ExpectedUse:
@@ -45,5 +45,5 @@ def expected_use(workload: Workload) -> ExpectedUse:
         activity=workload.use.activity and workload.use.activity.merged(),
         sleeps=None if workload.use.sleeps is None else exchanged_vector(workload.use.sleeps, pools),
     )
-    workers = threads_by_chance(workload.threads, workload.names, workload.use, pools)
-    return ExpectedUse(use, pools, children, workers)
+    by_chance = threads_by_chance(workload.threads, workload.names, workload.use, pools)
+    return ExpectedUse(use, pools, children, by_chance)

@@ -5,13 +5,12 @@ children of one process, or threads that one thread made, whose numbers are chan
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..threads.problem import Floats, Nodes
-from .pools import LIGHT, does_little, kind_of
+from .pools import LIGHT, Twins, does_little, kind_of
 from .use import ThreadUse
 
 ALONE = 0.8  # of what a thread exchanges, that must be with one other
@@ -19,14 +18,6 @@ FEWEST = 3  # siblings that do about as much
 IDLE = 2  # siblings before them that do less; one may be a pool's helper, as the resource tracker of Python's
 DIGITS = 9  # of a number, at most
 ALIKE = 3.0  # times as much as most of them, or as little, up to which the difference is taken for chance
-
-
-class ByChance(NamedTuple):
-    """Siblings whose numbers are chance: those that worked, in order of creation; of threads, too, those just
-    before them that did not, who may be the first to work in the next run."""
-
-    working: Nodes
-    idle: Nodes
 
 
 def siblings_of(threads: Sequence[tuple[str, str]], lines: Floats, names: Sequence[str] = ()) -> list[Nodes]:
@@ -54,9 +45,9 @@ def alike(exchanged: Floats) -> NDArray[np.bool_]:
 
 def children_by_chance(
     threads: Sequence[tuple[str, str]], names: Sequence[str], use: ThreadUse
-) -> list[ByChance]:
-    """Children of each process that run the same program with one thread each and do about as much at the
-    same time, after some that do less: as those of a server, their numbers are chance.
+) -> list[Nodes]:
+    """Children of each process, in order of creation, that run the same program with one thread each and do
+    about as much at the same time, after some that do less: as those of a server, their numbers are chance.
 
     threads: (process, creation path) of each; names: of each, where known: of one that has none it is not
     known what program it runs, so it is none of them; use: of these threads.
@@ -68,15 +59,14 @@ def children_by_chance(
         named = bool(names) and bool(names[thread])
         if parent and path == "0" and named and process not in several and _is_number(number):
             found[parent, kind_of(names, thread)][int(number)] = thread
-    # Idle ones are processes of their own: where they wait, they may share a cpu with who works.
-    return [own._replace(idle=own.idle[:0]) for own in _by_chance(found.values(), use)]
+    return [own.busy for own in _by_chance(found.values(), use)]
 
 
 def threads_by_chance(
     threads: Sequence[tuple[str, str]], names: Sequence[str], use: ThreadUse, pools: Sequence[Nodes]
-) -> list[ByChance]:
-    """The same of threads that one thread made, as a server does for each connection; idle ones of a pool are
-    where that is anyway."""
+) -> list[Twins]:
+    """The same of threads that one thread made, as a server does for each connection; with those just before
+    them that idled: they may be the first to work in the next run. Idle ones of pools are where these are."""
     pooled = np.concatenate([np.empty(0, np.int64), *pools])
     found: dict[tuple[str, str, str], dict[int, int]] = defaultdict(dict)
     for thread, (process, path) in enumerate(threads):
@@ -84,9 +74,9 @@ def threads_by_chance(
         if maker and _is_number(number):
             found[process, maker, kind_of(names, thread)][int(number)] = thread
     answer = []
-    for working, idle in _by_chance(found.values(), use):
-        free = idle[:0] if np.isin(working, pooled).any() else idle[~np.isin(idle, pooled)]
-        answer.append(ByChance(working, free))
+    for own in _by_chance(found.values(), use):
+        free = own.idle[:0] if np.isin(own.busy, pooled).any() else own.idle[~np.isin(own.idle, pooled)]
+        answer.append(own._replace(idle=free))
     return answer
 
 
@@ -94,7 +84,7 @@ def _is_number(text: str) -> bool:
     return text.isdecimal() and len(text) <= DIGITS
 
 
-def _by_chance(siblings: Iterable[Mapping[int, int]], use: ThreadUse) -> list[ByChance]:
+def _by_chance(siblings: Iterable[Mapping[int, int]], use: ThreadUse) -> list[Twins]:
     """siblings: thread by number, of each group."""
     groups, little = [], does_little(use.accesses, use.lines)
     for by_number in siblings:
@@ -106,7 +96,7 @@ def _by_chance(siblings: Iterable[Mapping[int, int]], use: ThreadUse) -> list[By
         if use.accesses[own[:IDLE]].max() * ALIKE < usual:
             before = own[: int(np.argmax(own == working[0]))]
             busy = np.flatnonzero(~little[before])
-            groups.append(ByChance(working, before[busy[-1] + 1 :] if len(busy) else before))
+            groups.append(Twins(before[busy[-1] + 1 :] if len(busy) else before, working))
     return groups
 
 
@@ -119,11 +109,11 @@ def _working(own: Nodes, use: ThreadUse) -> Nodes:
     return answer
 
 
-def by_distance(lines: Floats, children: Sequence[ByChance], threads: Sequence[tuple[str, str]]) -> Floats:
+def by_distance(lines: Floats, children: Sequence[Nodes], threads: Sequence[tuple[str, str]]) -> Floats:
     """(N, N) lines of which children exchange the mean of all pairs that are as many numbers apart: that
     stays when each is a number later. threads: (process, creation path) of each."""
     answer = lines.copy()
-    for own, _ in children:
+    for own in children:
         number = np.array([_number(threads[thread][0]) for thread in own])
         _, apart = np.unique(np.subtract.outer(number, number), return_inverse=True)
         apart = apart.reshape(len(own), len(own))

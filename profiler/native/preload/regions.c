@@ -236,8 +236,8 @@ static void *reserve_part(void *hint, size_t *bytes, size_t most, int flags) {
     return real_mmap(hint, *bytes, PROT_NONE, flags, -1, 0);
 }
 
-/* How much of a range there is. */
-static size_t kept_of(const void *memory, size_t bytes) {
+/* How much there is of a range that is given back. */
+static size_t given_back(const void *memory, size_t bytes) {
     for (size_t i = 0; bytes >= VAST && i < sizeof vast / sizeof *vast; i++) {
         uintptr_t start = (uintptr_t)memory;
         if (bytes == vast[i].asked && atomic_compare_exchange_strong(&vast[i].start, &start, 0)) return vast[i].kept;
@@ -271,7 +271,7 @@ void *mmap64(void *hint, size_t bytes, int protection, int flags, int file, off6
 
 int munmap(void *memory, size_t bytes) {
     if (!READY()) return errno = EINVAL, -1;
-    bytes = kept_of(memory, bytes);
+    bytes = given_back(memory, bytes);
     unmapped(memory, bytes);
     NP_TELL(leaving, (uintptr_t)memory, bytes);
     return real_munmap(memory, bytes);

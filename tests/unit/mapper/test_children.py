@@ -19,12 +19,7 @@ from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.planning.unplanned import alone
 from numaplan.mapper.workload.larger_inputs import LargerInput
-from numaplan.mapper.workload.siblings import (
-    ByChance,
-    by_distance,
-    children_by_chance,
-    threads_by_chance,
-)
+from numaplan.mapper.workload.siblings import by_distance, children_by_chance, threads_by_chance
 from numaplan.mapper.workload.use import ThreadUse
 from tests.support.timed import nodes_of, plan_of, workload
 
@@ -45,7 +40,7 @@ def use(made: np.ndarray = MADE, lived: np.ndarray | None = None) -> ThreadUse:
 def found(
     threads: list[tuple[str, str]], made: np.ndarray = MADE, names: Sequence[str] = NAMES
 ) -> list[list[int]]:
-    return [own.working.tolist() for own in children_by_chance(threads, names, use(made))]
+    return [own.tolist() for own in children_by_chance(threads, names, use(made))]
 
 
 def test_children_that_work_after_others_that_do_less_are_numbered_by_chance() -> None:
@@ -71,8 +66,7 @@ def test_one_child_that_does_less_may_be_the_helper_of_a_pool() -> None:
 def test_who_is_gone_before_the_others_work_is_none_of_them() -> None:
     """And one that does far more does not make the others idle."""
     lived = np.array([0, 0, 0, 1, *[0] * 8])
-    children = children_by_chance(SERVER, NAMES, use(lived=lived))
-    assert [own.working.tolist() for own in children] == [BACKENDS[1:]]
+    assert [own.tolist() for own in children_by_chance(SERVER, NAMES, use(lived=lived))] == [BACKENDS[1:]]
     assert children_by_chance(SERVER, NAMES, use(lived=np.arange(12))) == []  # one after another
     first = np.where(np.arange(12) == 1, 4e7, 1e7)
     assert found(SERVER, first) == []  # a pool, of which the first does more
@@ -90,16 +84,16 @@ def test_who_is_gone_before_the_others_work_is_none_of_them() -> None:
 )
 def test_as_many_as_before_are_on_each_node_in_turn(places: list[int], expected: list[int]) -> None:
     before = np.array([0, 5, 6, *places, 7])
-    answer = dealt([ByChance(np.array(BACKENDS), np.array([2]))], before, np.arange(8))
+    answer = dealt([np.array(BACKENDS)], before, np.arange(8))
     assert answer[3:11].tolist() == expected
-    pinned = dealt([ByChance(np.array(BACKENDS[6:]), np.arange(3))], before, np.arange(8))  # the others are
+    pinned = dealt([np.array(BACKENDS[6:])], before, np.arange(8))  # the others are
     assert sorted(pinned[9:11]) == sorted(before[9:11]) and pinned[3:9].tolist() == before[3:9].tolist()
     assert answer[[0, 1, 2, 11]].tolist() == [0, 5, 6, 7]
 
 
 def test_turns_go_by_nodes_and_then_by_their_caches() -> None:
     """Places 0 and 1 are caches of one node, 2 and 3 of another."""
-    rows, own = np.array([0, 0, 1, 1]), [ByChance(np.arange(8), np.arange(0))]
+    rows, own = np.array([0, 0, 1, 1]), [np.arange(8)]
     assert dealt(own, np.array([0, 0, 1, 1, 2, 2, 3, 3]), rows).tolist() == [0, 2, 1, 3, 0, 2, 1, 3]
     one_node = np.array([0, 0, 0, 0, 0, 1, 1, 1])
     assert dealt(own, one_node, rows).tolist() == one_node.tolist()
@@ -130,7 +124,8 @@ def test_threads_that_work_after_others_that_do_not_are_numbered_by_chance() -> 
     """Those just before them that idled may be the first to work in the next run."""
 
     def of(made: np.ndarray, pools: Sequence[np.ndarray] = ()) -> list[tuple[list[int], list[int]]]:
-        return [(a.tolist(), b.tolist()) for a, b in threads_by_chance(THREADS, NAMES, use(made), pools)]
+        groups = threads_by_chance(THREADS, NAMES, use(made), pools)
+        return [(one.busy.tolist(), one.idle.tolist()) for one in groups]
 
     assert of(MADE) == [(BACKENDS, [1, 2])]
     helper = np.where(np.arange(12) == 1, 1e6, MADE)
@@ -169,8 +164,7 @@ def test_only_where_lines_were_counted_threads_are_by_chance() -> None:
     """Else neighbours may exchange more than is seen."""
     work = threaded(PAIRS)
     assert work.use is not None
-    (own,) = task(work).by_chance
-    assert (own.working.tolist(), own.idle.tolist()) == (BACKENDS, [1, 2])
+    assert [own.tolist() for own in task(work).by_chance] == [BACKENDS]
     assert task(replace(work, use=replace(work.use, exact=False))).by_chance == []
 
 
@@ -190,7 +184,7 @@ def test_pairs_exchange_what_those_as_many_numbers_apart_do() -> None:
     """Neighbours stay neighbours when each is a number later."""
     lines = np.zeros((6, 6))
     lines[1, 2], lines[3, 2], lines[2, 3], lines[3, 4], lines[4, 1], lines[0, 5] = 6, 3, 3, 0, 8, 7
-    answer = by_distance(lines, [ByChance(np.array([1, 2, 3, 4]), np.array([0]))], SERVER)
+    answer = by_distance(lines, [np.array([1, 2, 3, 4])], SERVER)
     assert answer[1, 2] == answer[2, 3] == answer[3, 4] == 3
     assert answer[2, 1] == answer[3, 2] == answer[4, 3] == 1
     assert answer[4, 1] == 8 and answer[0, 5] == 7 and answer.sum() == lines.sum()
@@ -199,7 +193,7 @@ def test_pairs_exchange_what_those_as_many_numbers_apart_do() -> None:
 def test_a_child_that_is_missing_is_between_the_others_all_the_same() -> None:
     lines = np.zeros((12, 12))
     lines[3, 4], lines[4, 6], lines[6, 7] = 5, 8, 7
-    answer = by_distance(lines, [ByChance(np.array([3, 4, 6, 7]), np.array([2]))], SERVER)
+    answer = by_distance(lines, [np.array([3, 4, 6, 7])], SERVER)
     assert answer[3, 4] == answer[6, 7] == 6 and answer[4, 6] == 8
 
 
