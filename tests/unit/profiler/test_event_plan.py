@@ -211,6 +211,27 @@ def test_arguments_of_perf() -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "given"),
+    [
+        ("cpu-clock", "cpu-clock/period=250000,name=cpu-clock/"),
+        ("cpu-clock:u", "cpu-clock/period=250000,name=cpu-clock/u"),
+        ("faults,task-clock:k", "faults,task-clock/period=250000,name=task-clock/k"),
+        (
+            "{task-clock,cpu-clock}:u",
+            "{task-clock/period=250000,name=task-clock/,cpu-clock/period=250000,name=cpu-clock/}:u",
+        ),
+        ("cpu-clock/period=10/", "cpu-clock/period=10/"),
+        ("cycles/name=cpu-clock/", "cycles/name=cpu-clock/"),
+        ("my-cpu-clock", "my-cpu-clock"),
+    ],
+)
+def test_clocks_do_not_tick_for_each_nanosecond(asked: str, given: str) -> None:
+    assert perf_arguments([], [], 1, PerfChoices(events=(asked,)))[4] == given
+    at_a_rate = perf_arguments([], [], 1, PerfChoices(freq=99, events=(asked,)))
+    assert at_a_rate[4:7] == [asked, "-F", "99"]
+
+
+@pytest.mark.parametrize(
     ("tree", "needs_perf", "chosen"),
     [
         ("skylake-sp-2s", False, "pebs"),
