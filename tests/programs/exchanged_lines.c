@@ -8,6 +8,8 @@
  *     exchanged_lines discarded ROUNDS   the same, but the memory stays mapped (MADV_DONTNEED)
  *     exchanged_lines child              a child reads what its parent's threads wrote
  *     exchanged_lines buffer THREADS     the main thread writes 8 MiB, which one thread after another reads
+ *     exchanged_lines handed ROUNDS      the main thread writes 8 MiB, which another thread reads; each ROUNDS times
+ *     exchanged_lines passed ROUNDS      the same of 64 MiB
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -19,10 +21,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LINES = 1000, LINE = 8, PAIRS = 2, MOST = 256, BUFFER = 1 << 17 /* lines */ };
+enum { LINES = 1000, LINE = 8, PAIRS = 2, MOST = 256, BUFFER = 1 << 17 /* lines */, LARGE = 8 };
 
 static _Alignas(4096) volatile uint64_t lines[PAIRS][LINES * LINE];
-static _Alignas(4096) volatile uint64_t buffer[BUFFER * LINE];
+static _Alignas(4096) volatile uint64_t buffer[LARGE * BUFFER * LINE];
 static pthread_barrier_t barrier;
 static long rounds;
 
@@ -80,6 +82,27 @@ static void *emptier(void *unused) {
     return unused;
 }
 
+static void *each_time(void *size) {
+    for (long round = 0; round < rounds; round++) {
+        pthread_barrier_wait(&barrier);
+        read_lines(buffer, (long)size);
+        pthread_barrier_wait(&barrier);
+    }
+    return NULL;
+}
+
+static void handed(long size) {
+    pthread_t thread;
+    pthread_barrier_init(&barrier, NULL, 2);
+    pthread_create(&thread, NULL, each_time, (void *)size);
+    for (long round = 0; round < rounds; round++) {
+        write_lines(buffer, size);
+        pthread_barrier_wait(&barrier);
+        pthread_barrier_wait(&barrier);
+    }
+    pthread_join(thread, NULL);
+}
+
 static void *writer(void *memory) {
     write_lines(memory, 50);
     return NULL;
@@ -135,6 +158,10 @@ int main(int argc, char **argv) {
     } else if (argc > 1 && !strcmp(argv[1], "buffer")) {
         write_lines(buffer, BUFFER);
         for (long i = 0; i < count; i++) run(emptier, 1, NULL);
+    } else if (argc > 1 && !strcmp(argv[1], "handed")) {
+        handed(BUFFER);
+    } else if (argc > 1 && !strcmp(argv[1], "passed")) {
+        handed(LARGE * BUFFER);
     } else if (argc > 1 && !strcmp(argv[1], "child")) {
         child();
     }

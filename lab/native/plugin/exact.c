@@ -215,13 +215,11 @@ void lab_exact_check(void) {
 
 void lab_exact_transfer(unsigned vcpu, uint64_t address, uint64_t key, bool store, const struct lab_answer *answer) {
     uint32_t line = (uint32_t)(key >> LINE_SHIFT) % PAGE_LINES, who = lab_exact_seats[vcpu].who - 1;
-    enum transfer found = TRANSFER_NONE;
     caches_lock();
     struct shared_page *page = transfers_page((uint32_t)lab_nodes_page(key));
-    if (page) found = transfers_access(page, address >> PAGE_SHIFT, line, who, store);
+    bool asks = page && transfers_access(page, address >> PAGE_SHIFT, line, who, store);
     caches_unlock();
-    if (found == TRANSFER_FIRST && answer->level == LEVEL_L3 && !answer->taken)
-        lab_rows_current[vcpu]->lines->shared_hits++;
+    lab_rows_current[vcpu]->lines->shared_hits += asks && answer->kept;
 }
 
 void lab_exact_overwritten(uint64_t key) {

@@ -36,9 +36,8 @@ struct lab_answer lab_lines_buffer(unsigned vcpu, uint64_t key, bool store) {
     struct cache_core *core = &lab_lines_cores[vcpu];
     struct lab_answer answer = {.level = LEVEL_UNKNOWN};
     if (!core->l1) return answer;
-    uint64_t taken = core->counts->coherence;
     answer.level = reach_copied(&lab_lines_reach[vcpu], core, key >> LINE_SHIFT, store);
-    answer.taken = core->counts->coherence != taken;
+    answer.kept = core->kept;
     return answer;
 }
 

@@ -22,7 +22,7 @@ struct lab_answer {
     enum cache_level level;
     bool missed; /* its L1 */
     bool asked; /* that, or a store to a line that the cpu did not own */
-    bool taken; /* another cpu's own caches lost the line */
+    bool kept; /* the L3 has what other cpus' own caches had of the line (caches.h) */
     struct reach reach; /* how large a last-level cache it takes */
 };
 
@@ -37,11 +37,11 @@ static inline struct lab_answer lab_lines_access(unsigned vcpu, uint64_t key, bo
     if (!core->l1) return answer;
     answer.level = LEVEL_L1;
     if (caches_hit(core, line, store)) return answer;
-    uint64_t before = core->counts->l1_misses, taken = core->counts->coherence;
+    uint64_t before = core->counts->l1_misses;
     answer.level = reach_miss(&lab_lines_reach[vcpu], core, line, store, &answer.reach);
     answer.missed = core->counts->l1_misses != before;
     answer.asked = answer.missed || store;
-    answer.taken = core->counts->coherence != taken;
+    answer.kept = core->kept;
     lab_rows_current[vcpu]->lines->memory[node] += answer.level == LEVEL_LOCAL || answer.level == LEVEL_REMOTE;
     return answer;
 }

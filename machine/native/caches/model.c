@@ -132,6 +132,7 @@ static enum cache_level shared_access(struct cache_core *core, uint64_t line, bo
     }
     touch(c, set, way);
     if (store) set_owned(c, set, way, true);
+    core->kept = level == LEVEL_L3 && !local && remote == REMOTE_NONE;
     if (local || remote >= REMOTE_NEAR || (store && remote == REMOTE_CLEAN)) {
         core->counts->coherence++;
         core->counts->within += remote == REMOTE_NONE;
@@ -160,6 +161,14 @@ static void l2_insert(struct cache_core *core, uint32_t set, uint64_t line, bool
     touch(c, set, way);
 }
 
+/* Make a line, which the core's L2 has, its alone. What others had is in the L3 only if that has the line, too. */
+static enum cache_level own(struct cache_core *core, uint64_t line) {
+    bool kept = caches_data == NULL || way_of(&caches_data[core->domain], line) != NO_WAY;
+    enum cache_level level = shared_access(core, line, true);
+    core->kept &= kept;
+    return level;
+}
+
 /* A line that L1 does not have. `owned`: whether the thread may write it without asking, on return. */
 static enum cache_level private_miss(struct cache_core *core, uint64_t line, bool store, bool *owned) {
     uint32_t set = (uint32_t)line & core->l2.set_mask;
@@ -181,7 +190,7 @@ static enum cache_level private_miss(struct cache_core *core, uint64_t line, boo
     *owned = core->l2.owned[set] >> way & 1;
     if (!store || *owned) return LEVEL_L2;
     uint64_t before = r->coherence;
-    enum cache_level level = shared_access(core, line, true);
+    enum cache_level level = own(core, line);
     set_owned(&core->l2, set, way, true);
     *owned = true;
     return r->coherence != before ? level : LEVEL_L2;
@@ -192,7 +201,7 @@ static enum cache_level upgrade(struct cache_core *core, uint64_t line) {
     uint32_t set = (uint32_t)line & core->l2.set_mask;
     unsigned way = find(&core->l2, set, tag_of(&core->l2, line));
     uint64_t before = core->counts->coherence;
-    enum cache_level level = shared_access(core, line, true);
+    enum cache_level level = own(core, line);
     if (way != NO_WAY) set_owned(&core->l2, set, way, true);
     return core->counts->coherence != before ? level : LEVEL_L1;
 }
@@ -203,6 +212,7 @@ static enum cache_level access_line(struct cache_core *core, uint64_t line, bool
     while (way < caches.l1.ways && (set[way] ^ wanted) > 1) way++;
     bool hit = way < caches.l1.ways, owned = hit && set[way] == wanted;
     enum cache_level level = LEVEL_L1;
+    core->kept = false;
     if (!hit) {
         level = private_miss(core, line, store, &owned);
         /* What left L2 for this line may have left room here. */

@@ -224,6 +224,7 @@ enum cache_level reach_copied(struct reach_core *reach, struct cache_core *core,
     struct cache_counts *counts = core->counts, others = {0};
     uint64_t *moved = core->moved, (*past)[REACH_SIZES] = reach->past;
     struct reach found;
+    core->kept = false;
     if (caches_hit(core, line, store)) return LEVEL_L1;
     core->counts = &others;
     core->moved = store ? NULL : moved; /* nobody asks for what was there before */

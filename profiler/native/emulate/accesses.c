@@ -32,14 +32,13 @@ static inline bool l1_has(struct em_thread *t, uint64_t addr, bool store) {
 /* An access that the L1 does not answer by itself; counts: what is counted of it. */
 static inline enum cache_level beyond(struct em_thread *t, uint64_t addr, bool store, unsigned counts,
                                       struct reach *reach) {
-    uint64_t line = addr >> LINE_SHIFT, before = t->record.caches.l1_misses, taken = t->record.caches.coherence;
+    uint64_t line = addr >> LINE_SHIFT, before = t->record.caches.l1_misses;
     enum cache_level level = reach_miss(&t->reach, &t->core, line, store, reach);
     bool missed = t->record.caches.l1_misses != before;
     /* What an L1 has, its thread has had since the last write by others. */
     if (counts & COUNT_TRANSFERS && (store || missed)) {
         caches_lock();
-        bool first = em_transfer(t, line, store) == TRANSFER_FIRST;
-        t->record.shared_hits += first && level == LEVEL_L3 && t->record.caches.coherence == taken;
+        em_transfer(t, line, store);
         caches_unlock();
     }
     if (counts & COUNT_USES && missed)

@@ -55,7 +55,7 @@ struct em_thread_record {
     int64_t end_ns;   /* -1 while it lives */
     uint64_t made[2]; /* loads, stores */
     struct cache_counts caches;
-    uint64_t shared_hits; /* lines taken first since a write, that the writer's L3 answered and not its own caches */
+    uint64_t shared_hits; /* accesses that the L3 answered, and that would ask another's if each had one of its own */
     uint64_t lost; /* samples that found no room */
     int64_t sleeps; /* system calls, but for locks, in which it waited until it was woken */
     int64_t real_time; /* 1: it runs before all threads that are not, until it waits */
@@ -319,7 +319,7 @@ void em_pages_forked(void);
 void em_pages_forget(uint64_t start, uint64_t bytes, void (*forgotten)(uint32_t index));
 
 /* lines.c */
-enum transfer em_transfer(struct em_thread *t, uint64_t line, bool store);
+void em_transfer(struct em_thread *t, uint64_t line, bool store); /* after its caches have answered */
 /* By the kernel, for the thread: to this memory (store), or from it. */
 void em_lines_copied(struct em_thread *t, uint64_t start, uint64_t end, bool store);
 

@@ -18,24 +18,23 @@ static struct shared_page *shared_page(struct em_thread *t, uint64_t line) {
     return recent->page;
 }
 
-/* An access that its L1 does not answer. */
-enum transfer em_transfer(struct em_thread *t, uint64_t line, bool store) {
+void em_transfer(struct em_thread *t, uint64_t line, bool store) {
     struct shared_page *page = shared_page(t, line);
-    if (!page) return TRANSFER_NONE;
-    return transfers_access(page, line >> (PAGE_SHIFT - LINE_SHIFT), (uint32_t)line % PAGE_LINES, t->index, store);
+    if (!page) return;
+    uint64_t number = line >> (PAGE_SHIFT - LINE_SHIFT);
+    bool asks = transfers_access(page, number, (uint32_t)line % PAGE_LINES, t->index, store);
+    t->record.shared_hits += asks && t->core.kept;
 }
 
 static void line_copied(struct em_thread *t, uint64_t line, bool store) {
-    uint64_t taken = t->record.caches.coherence;
-    enum cache_level level = reach_copied(&t->reach, &t->core, line, store);
+    reach_copied(&t->reach, &t->core, line, store);
     if (!em_options.transfers) return;
     caches_lock();
     if (store) {
         struct shared_page *page = shared_page(t, line);
         if (page) transfers_written(page, (uint32_t)line % PAGE_LINES, t->index);
     } else {
-        bool first = em_transfer(t, line, false) == TRANSFER_FIRST;
-        t->record.shared_hits += first && level == LEVEL_L3 && t->record.caches.coherence == taken;
+        em_transfer(t, line, false);
     }
     caches_unlock();
 }

@@ -154,13 +154,12 @@ static void count(uint64_t number, uint32_t writer, uint32_t reader) {
     transfers_table_add(number, writer, reader);
 }
 
-static enum transfer access_narrow(const struct shared_page *page, uint64_t number, uint32_t line, uint32_t who,
-                                   bool store) {
+static bool access_narrow(const struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store) {
     uint32_t word = page->narrow[line], bit = 1u << FEW_WRITER << who, writer = word & ((1u << FEW_WRITER) - 1);
+    bool taken = writer && writer != who + 1 && !(word & bit);
     page->narrow[line] = (uint16_t)(store ? (who + 1) | bit : word | bit);
-    if (!writer || writer == who + 1 || word & bit) return TRANSFER_NONE;
-    count(number, writer - 1, who);
-    return word >> FEW_WRITER == 1u << (writer - 1) ? TRANSFER_FIRST : TRANSFER_AGAIN;
+    if (taken) count(number, writer - 1, who);
+    return store ? (word & ~bit) >> FEW_WRITER : taken && word >> FEW_WRITER == 1u << (writer - 1);
 }
 
 /* Whether nobody has a line but two. */
@@ -185,19 +184,17 @@ static void write_shared(struct shared_page *page, uint32_t line, uint32_t who) 
 }
 
 /* One access to a line of a page that several have touched. */
-static enum transfer access_shared(struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store) {
+static bool access_shared(struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store) {
     if (likely(page->groups == NARROW)) {
         if (likely(who < FEW)) return access_narrow(page, number, line, who, store);
-        if (!widen(page)) return TRANSFER_NONE;
+        if (!widen(page)) return false;
     }
     uint32_t writer = (uint32_t)page->lines->word[line] & 0xffff;
-    enum transfer transfer = TRANSFER_NONE;
-    if (!note(page, who, line) && writer && writer != who + 1) {
-        transfer = only(page, line, writer - 1, who) ? TRANSFER_FIRST : TRANSFER_AGAIN;
-        count(number, writer - 1, who);
-    }
+    bool taken = !note(page, who, line) && writer && writer != who + 1;
+    bool asks = store ? !only(page, line, who, who) : taken && only(page, line, writer - 1, who);
+    if (taken) count(number, writer - 1, who);
     if (store) write_shared(page, line, who);
-    return transfer;
+    return asks;
 }
 
 /* Whether nobody else has touched the page. */
@@ -214,11 +211,11 @@ void transfers_written(struct shared_page *page, uint32_t line, uint32_t who) {
     else if (page->groups != NARROW || widen(page)) write_shared(page, line, who);
 }
 
-enum transfer transfers_access(struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store) {
-    if (unlikely(who >= TRANSFERS_WHO)) return TRANSFER_NONE;
+bool transfers_access(struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store) {
+    if (unlikely(who >= TRANSFERS_WHO)) return false;
     if (likely(page->lines == NULL)) {
-        if (likely(keep_alone(page, line, who, store))) return TRANSFER_NONE;
-        if (!share(page, who)) return TRANSFER_NONE;
+        if (likely(keep_alone(page, line, who, store))) return false;
+        if (!share(page, who)) return false;
     }
     return access_shared(page, number, line, who, store);
 }

@@ -1,7 +1,8 @@
 """The plugin's cache model against a plain one of the same rules, on random accesses that are emulated."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -186,3 +187,54 @@ def test_threads_that_share_lines_get_the_levels_of_a_plain_model(
     assert [missed, *fewest] == sorted([missed, *fewest], reverse=True) and fewest[-1] > 0
     assert sum(count for (_level, same), count in found.items() if not same) == 0, found
     assert found["remote_cache", True] > 0 and len(order) > 3000 * len(seats)
+
+
+def asked(columns: Iterable[tuple[int, int, bool]], *, alone: bool) -> Counter[int]:
+    """Accesses by thread that would ask another's caches, if each had some of its own that lose nothing.
+
+    columns: thread, address, whether it stores; alone: whether what a thread has only read counts as long as it is the
+    only one that has touched the page.
+    """
+    answer = Counter[int]()
+    writer: dict[int, int] = {}
+    having: dict[int, set[int]] = defaultdict(set)
+    users: dict[int, set[int]] = defaultdict(set)
+    for thread, address, store in columns:
+        line, page = address // LINE, users[address // 4096]
+        page.add(thread)
+        others = having[line] - {thread}
+        first = thread not in having[line] and others == {writer.get(line)}
+        answer[thread] += bool(others) if store else first
+        if store:
+            having[line], writer[line] = {thread}, thread
+        elif alone or len(page) > 1:
+            having[line].add(thread)
+    return answer
+
+
+@pytest.mark.parametrize("inclusive", [True, False])
+@pytest.mark.parametrize(("threads", "lines"), [(3, 400), (3, 4096), (14, 4096)])
+def test_what_threads_with_one_cache_would_ask_of_each_other_s(
+    sharing: Path, tmp_path: Path, threads: int, lines: int, inclusive: bool
+) -> None:
+    """Their own caches hold little, and the one that they share all: what passes through it is counted."""
+    sizes = {1: 2 << 10, 2: 32 << 10, 3: 8 << 20}
+    described = {
+        "schema": "numaplan/machine/1",
+        "nodes": [{"id": 0, "cpus": list(range(threads))}],
+        "caches": [
+            {"level": level, "bytes": size, "ways": 8, "inclusive": inclusive}
+            | {"cpus": [list(range(threads))] if level == 3 else [[cpu] for cpu in range(threads)]}
+            for level, size in sizes.items()
+        ],
+    }
+    (tmp_path / "machine.json").write_text(json.dumps(described))
+    record = Recorder(sharing, tmp_path)
+    seen = record(5, lines, 6000, threads, machine=str(tmp_path / "machine.json"))
+    order = np.argsort(seen.samples["time_ns"], kind="stable")
+    columns = [seen.samples[name][order].tolist() for name in ("tid", "addr", "is_write")]
+    least, most = (asked(zip(*columns, strict=True), alone=alone) for alone in (False, True))
+    within, kept = seen.counter("coherence_within_l3"), seen.counter("l3_hits_on_others_lines")
+    assert seen.counter("coherence") == within and (min(kept.values()) > 100 or lines == 400)
+    assert all(least[tid] <= within[tid] + kept[tid] <= most[tid] for tid in within)
+    assert sum(most.values()) - sum(least.values()) < lines

@@ -142,3 +142,27 @@ def test_what_a_shared_cache_answers_is_told_from_what_another_ones_thread_takes
         assert within < 100 > kept
         assert taken == pytest.approx(lines, rel=0.01)
     assert max(second) < lines / 100  # who comes next finds them in the first one's cache, or in memory
+
+
+def asked_by(path: Path) -> list[tuple[int, int]]:
+    """Of the main thread and the other: lines taken from another one's caches, and of one that both share."""
+    with Trace.open(path) as trace:
+        totals = counter_totals(trace)
+    return [(int(totals["coherence"][who]), int(totals["l3_hits_on_others_lines"][who])) for who in (0, 1)]
+
+
+def test_who_writes_what_another_has_asks_for_it_again(program: Path, tmp_path: Path) -> None:
+    lines, rounds = 1 << 17, 3
+    paths = {
+        m: record(program, tmp_path / f"{m}.db", f"handed {rounds}", "--machine", m) for m in ("1x2", "2x1")
+    }
+    one, two = asked_by(paths["1x2"]), asked_by(paths["2x1"])
+    assert [sum(who) for who in one] == pytest.approx([sum(who) for who in two], rel=0.001)
+    assert [taken for taken, _ in two] == pytest.approx([(rounds - 1) * lines, rounds * lines], rel=0.001)
+    assert min(kept for _, kept in one) > lines > 100 > max(kept for _, kept in two)
+
+
+def test_what_has_left_the_shared_cache_is_in_no_others(program: Path, tmp_path: Path) -> None:
+    """64 MiB are more than it holds."""
+    path = record(program, tmp_path / "t.db", "passed 2", "--machine", "1x2")
+    assert sum(sum(who) for who in asked_by(path)) < 1000
