@@ -51,7 +51,9 @@ def _predicted(task: PlanTask, timed: TimedTask, found: Choice) -> Predicted:
     places = node_indices(task.usable, timed.ids[chosen.places], problem.threads)
     local, memory = local_shares(timed, chosen)
     local_before, memory_before = local_shares(timed, found.alone)
-    beside = (found.alone, *found.tried, in_order(timed), alone(timed, interleaved=True))
+    # Who binds threads by hand gives each one its cpu, also those that follow one another.
+    bound = in_order(TimedTask(task.each) if task.each else timed)
+    beside = (found.alone, *found.tried, bound, alone(timed, interleaved=True))
     traffic, before = between_nodes(timed, chosen), between_nodes(timed, found.alone)
     return replace(
         predict(problem, places, task.usable, machine),

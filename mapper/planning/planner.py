@@ -27,6 +27,7 @@ from .predict import with_caches, with_counted, with_small_blocks, with_touched
 from .task import Placed, PlanTask, usual_objective
 
 SCHEMA = "numaplan/planned/1"
+MOST_EACH = 1024  # threads, beyond which only lanes are looked at
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -143,16 +144,22 @@ def plan_task(workload: Workload, machine: Machine, options: PlanOptions) -> tup
     lane = _lanes(workload, nodes, cpus)
     made = workload.loads if workload.use is None else workload.use.accesses
     ranks = creation_ranks(workload.threads, () if workload.apart else workload.lives)
-    task = PlanTask(
-        by_lane(workload, lane),
-        usable,
-        machine,
-        options,
-        _of_lanes(nodes, lane),
-        _of_lanes(cpus, lane),
-        ranks_of_lanes(ranks, made, lane),
-    )
-    return task, lane
+
+    def task(lane: Nodes, each: PlanTask | None = None) -> PlanTask:
+        return PlanTask(
+            by_lane(workload, lane),
+            usable,
+            machine,
+            options,
+            _of_lanes(nodes, lane),
+            _of_lanes(cpus, lane),
+            ranks_of_lanes(ranks, made, lane),
+            each,
+        )
+
+    single = np.arange(len(lane))
+    several = not np.array_equal(lane, single) and len(lane) <= MOST_EACH
+    return task(lane, task(single) if several else None), lane
 
 
 def _lanes(workload: Workload, nodes: Mapping[int, int], cpus: Mapping[int, int]) -> Nodes:

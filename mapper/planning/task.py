@@ -16,7 +16,8 @@ from .options import PlanOptions
 class PlanTask:
     """usable: the part of the machine that threads may use; nodes: pinned, by number of the thread (cpus: the
     same); both are held by any method. ranks: (N,) how many threads were made before each, of a lane before
-    the one that does most."""
+    the one that does most; each: the same by threads, where lanes have several (None: where none has, or
+    there are too many threads)."""
 
     workload: Workload
     usable: Machine
@@ -25,6 +26,7 @@ class PlanTask:
     nodes: Mapping[int, int]
     cpus: Mapping[int, int]
     ranks: Nodes
+    each: "PlanTask | None" = None
 
     @property
     def timed(self) -> bool:

@@ -88,7 +88,9 @@ class TimedTask:
         elsewhere = np.concatenate([given, *(one.idle for one in may_work)])
         twins = may_work + [
             one._replace(idle=np.setdiff1d(one.idle, elsewhere))
-            for one in idle_twins(workload.threads, self.pools, workload.names, use.accesses, use.lines)
+            for one in idle_twins(
+                workload.threads, self.pools, workload.names, use.accesses, use.lines, workload.keeps
+            )
         ]
         others = np.concatenate([given, *self.pools, *(one.idle for one in twins)]).astype(np.int64)
         crowd = idle_crowd(use.accesses, use.lines, others, len(places.cpus))

@@ -76,13 +76,16 @@ def idle_twins(
     names: Sequence[str],
     accesses: Floats,
     lines: Floats,
+    keeps: Sequence[bool] = (),
 ) -> list[Twins]:
     """Which of several threads get work may be chance (the last that waits is woken first), so that in the
-    next run the idle ones may do it. As for pools_of; of pools that one thread made the first has them.
+    next run the idle ones may do it, and those without a role that did far less than their pool. As for
+    pools_of; of pools that one thread made the first has them.
 
     lines: (N, N) that two threads take from each other: one that does little but talk belongs to its partner.
     """
     little = does_little(accesses, lines)
+    roleless = ~np.asarray(keeps, bool) if len(keeps) else np.zeros(len(threads), bool)
     groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, (process, path) in enumerate(threads):
         groups[process, path.rpartition(".")[0], kind_of(names, number)].append(number)
@@ -91,8 +94,8 @@ def idle_twins(
     for group, members in groups.items():
         own = np.array(members)
         free = np.array([thread not in pool_of for thread in members])
-        idle = free & little[own]
         within = [pool_of[thread] for thread in members if thread in pool_of]
+        idle = free & (little[own] | roleless[own] if within else little[own])
         busy = pools[min(within)] if within else own[~idle]
         answer[group] = Twins(own[idle], busy, min(within, default=-1))
     elsewhere = _by_counted_name(threads, names, answer.values())

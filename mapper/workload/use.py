@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numaplan.profiler import Trace
 
 WITHIN, KEPT = "coherence_within_l3", "l3_hits_on_others_lines"  # counters, of lines that others wrote
+FEW = 64  # lines taken, below which a thread does not tell how many of them a cache has
 
 
 class CacheUse(msgspec.Struct, frozen=True):
@@ -209,9 +210,11 @@ def thread_use(
 def _kept_share(trace: "Trace", kept: Floats, taken: Floats) -> Floats:
     """(N, N) the share 0..1 of the lines of two threads that a cache which both share has, told by who reads.
 
-    kept: (N,) lines that each thread found there, of so many that it took from others on its cache.
+    kept: (N,) lines that each thread found there, of so many that it took from others on its cache. A thread that was
+    alone on its cache is taken to find as many there as all do.
     """
-    by_reader = np.divide(kept, taken, out=np.zeros(len(kept)), where=taken > 0)
+    by_reader = np.full(len(kept), kept.sum() / taken.sum())
+    np.divide(kept, taken, out=by_reader, where=taken >= FEW)
     moved = np.zeros((len(kept), len(kept)))
     found = trace.arrays(
         "SELECT writer, reader, sum(events) AS events FROM transfers "

@@ -3,7 +3,7 @@
 import numpy as np
 from msgspec.structs import replace
 
-from numaplan.mapper import PlanOptions
+from numaplan.mapper import PlanOptions, make_plan
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.planning.unplanned import in_order
@@ -61,3 +61,18 @@ def test_who_binds_in_order_deals_cpus_to_threads_that_have_ended_too() -> None:
     placed = in_order(TimedTask(task))
     assert lane.tolist() == [0, 1, 2, 1, 2, 3, 4]
     assert [placed.cpus[at] for at in lane[3:]] == [(3,), (4,), (5,), (6,)]
+
+
+def test_each_of_the_threads_that_follow_one_another_has_its_own_cpu_when_bound_in_order() -> None:
+    """Of two pairs that live one after the other the second is on the other node, with its lines between nodes."""
+    lives = [(0, -1), (1, 2), (1, 2), (3, -1), (3, -1)]
+    work = workload(5, lines={(3, 4): 1e6, (1, 2): 1e3})
+    work = replace(work, lives=lives)
+    task, lane = plan_task(work, Machine.load("2x4"), PlanOptions())
+    assert lane.tolist() == [0, 1, 2, 1, 2] and task.each is not None and task.each.each is None
+    each = in_order(TimedTask(task.each))
+    assert each.cpus == [(0,), (1,), (2,), (3,), (4,)]
+    costs = make_plan(work, Machine.load("2x4"), PlanOptions()).plan.predicted.costs
+    assert costs["bound in order"] == each.cost.total_ns > in_order(TimedTask(task)).cost.total_ns
+    alike, _ = plan_task(workload(5), Machine.load("2x4"), PlanOptions())
+    assert alike.each is None

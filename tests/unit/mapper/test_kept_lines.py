@@ -56,6 +56,15 @@ def test_what_is_kept_is_told_by_who_reads(tmp_path: Path) -> None:
     assert use.near == pytest.approx(use.lines - use.kept)
 
 
+def test_of_threads_alone_on_their_cache_as_much_is_kept_as_of_the_others(tmp_path: Path) -> None:
+    """What they took came from another cache: how much one that they share would have was not seen."""
+    path = trace(tmp_path / "t.db", [0.5, 0.5], {(0, 1): EACH, (1, 0): EACH, (2, 3): EACH, (3, 2): EACH})
+    use = use_of(path)
+    assert use.kept is not None
+    assert use.kept[2, 3] == pytest.approx(use.kept[0, 1])
+    assert use.kept[2, 3] / use.lines[2, 3] == pytest.approx(0.5)
+
+
 def test_of_several_runs_it_is_the_mean(tmp_path: Path) -> None:
     moved = {(0, 1): EACH, (1, 0): EACH, (2, 3): EACH, (3, 2): EACH}
     paths = [

@@ -67,6 +67,22 @@ def test_an_idle_thread_whose_name_is_counted_is_of_the_pool_that_another_thread
     assert found(executors, [pool]) == [beside]
 
 
+def test_threads_without_a_role_that_did_far_less_than_their_pool_may_run_where_it_may() -> None:
+    """As compilers of a JVM: how many of them get much to do is chance."""
+    threads = [("p0", "0"), *(("p0", f"0.{number}") for number in range(1, 6))]
+    accesses = np.array([1e8, 1e8, 1e8, 1.5e7, 1e3, 1.5e7])
+    keeps = [True, False, False, False, True, True]
+
+    def idle(pools: list[Nodes], keeps: list[bool]) -> list[list[int]]:
+        return [
+            one.idle.tolist() for one in idle_twins(threads, pools, (), accesses, np.zeros((6, 6)), keeps)
+        ]
+
+    assert idle([np.array([1, 2])], keeps) == [[3, 4]]
+    assert idle([np.array([1, 2])], []) == [[4]]
+    assert idle([], keeps) == [[4]]  # nothing that they are of
+
+
 def test_a_thread_is_idle_though_it_took_some_lines_to_begin_and_to_end() -> None:
     threads = [("p0", "0"), *(("p0", f"0.{number}") for number in range(1, 5))]
     accesses = np.array([1e6, 1e8, 1e3, 1e8, 1e3])
