@@ -210,8 +210,8 @@ def thread_use(
 def _kept_share(trace: "Trace", kept: Floats, taken: Floats) -> Floats:
     """(N, N) the share 0..1 of the lines of two threads that a cache which both share has, told by who reads.
 
-    kept: (N,) lines that each thread found there, of so many that it took from others on its cache. A thread that was
-    alone on its cache is taken to find as many there as all do.
+    kept: (N,) lines that each thread found there, of so many that it took from others on its cache. A thread
+    that was alone on its cache is taken to find as many there as all do.
     """
     by_reader = np.full(len(kept), kept.sum() / taken.sum())
     np.divide(kept, taken, out=by_reader, where=taken >= FEW)

@@ -15,8 +15,8 @@ INSTALL = "apt-get install linux-perf"
 # No build ids, which our library logs; no BPF programs, for which perf would take a second longer to end.
 _PLAIN = ("-B", "-N", "--no-bpf-event")
 _OLDEST = (5, 10)  # `perf record --control` that answers, by descriptors
-# What these count is ns of time, not accesses: the kernel takes each 10 µs whatever is below, which stalls virtual
-# machines. So they come as often as perf takes them where it is asked for nothing: 4000 times a second.
+# What these count is ns of time, not accesses: asked for each, the kernel takes every tenth µs, which stalls
+# virtual machines. So they come as often as perf lets them by itself: 4000 times a second.
 _CLOCK = re.compile(r"(?<![^,{])(cpu-clock|task-clock)(?:(?=[,}]|$)|:(?=\w))")
 _PACED = r"\1/period=250000,name=\1/"
 _PROBE_SECONDS = 20

@@ -192,8 +192,8 @@ def test_threads_that_share_lines_get_the_levels_of_a_plain_model(
 def asked(columns: Iterable[tuple[int, int, bool]], *, alone: bool) -> Counter[int]:
     """Accesses by thread that would ask another's caches, if each had some of its own that lose nothing.
 
-    columns: thread, address, whether it stores; alone: whether what a thread has only read counts as long as it is the
-    only one that has touched the page.
+    columns: thread, address, whether it stores; alone: whether what a thread has only read counts as long as
+    it is the only one that has touched the page.
     """
     answer = Counter[int]()
     writer: dict[int, int] = {}

@@ -64,7 +64,7 @@ def test_who_binds_in_order_deals_cpus_to_threads_that_have_ended_too() -> None:
 
 
 def test_each_of_the_threads_that_follow_one_another_has_its_own_cpu_when_bound_in_order() -> None:
-    """Of two pairs that live one after the other the second is on the other node, with its lines between nodes."""
+    """Of two pairs that live one after the other the second is on two nodes, with its lines between them."""
     lives = [(0, -1), (1, 2), (1, 2), (3, -1), (3, -1)]
     work = workload(5, lines={(3, 4): 1e6, (1, 2): 1e3})
     work = replace(work, lives=lives)
