@@ -66,7 +66,7 @@ def theirs(rows: list[list[str]]) -> list[Row]:
         [*PAGE_FAULTS, "--namespaces", "--all-cgroups", "--buildid-mmap"],
         [*PAGE_FAULTS, "-k", "boottime", "--switch-events", "--tail-synthesize"],
         [*PAGE_FAULTS, "--user-regs=ip,sp", "-I", "--transaction"],
-        ["-e", "page-faults:u,cpu-clock:k,dummy", "-c", "10007", "-d", "-P", "-T"],
+        ["-e", "page-faults:u,cpu-clock/period=250007/k,dummy", "-c", "7", "-d", "-P", "-T"],
     ],
     ids=" ".join,
 )
