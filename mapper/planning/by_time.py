@@ -22,8 +22,11 @@ MOST_NAMES = 8  # of a pool
 SMALL = 0.01  # of the threads' time, below which a gain is worth a word
 
 
-def place_for_time(task: PlanTask) -> Placed:
-    """By the least expected cost; nothing is placed where none is expected to be less than the kernel's."""
+def place_for_time(task: PlanTask, by_thread: PlanTask) -> Placed:
+    """By the least expected cost; nothing is placed where none is expected to be less than the kernel's.
+
+    by_thread: the same task with a lane for each thread, for what it costs to bind each by hand.
+    """
     timed = TimedTask(task)
     found = choose(timed, task.options.method)
     chosen, pages = found.chosen, found.chosen.pages or PagePlan((), -1.0)
@@ -32,7 +35,7 @@ def place_for_time(task: PlanTask) -> Placed:
         cpus=chosen.cpus,
         pages=pages,
         pools=(pools := timed.cpus.pool_numbers(chosen.places)),
-        predicted=_predicted(task, timed, found),
+        predicted=_predicted(task, timed, found, timed if by_thread is task else TimedTask(by_thread)),
         notes=(
             *crowded(timed.problem, task.usable),
             *_worth(timed, found),
@@ -45,15 +48,13 @@ def place_for_time(task: PlanTask) -> Placed:
     )
 
 
-def _predicted(task: PlanTask, timed: TimedTask, found: Choice) -> Predicted:
+def _predicted(task: PlanTask, timed: TimedTask, found: Choice, by_thread: TimedTask) -> Predicted:
     chosen, machine = found.chosen, task.machine
     problem = problem_for(task.workload, task.usable, task.options, task.nodes)
     places = node_indices(task.usable, timed.ids[chosen.places], problem.threads)
     local, memory = local_shares(timed, chosen)
     local_before, memory_before = local_shares(timed, found.alone)
-    # Who binds threads by hand gives each one its cpu, also those that follow one another.
-    bound = in_order(TimedTask(task.each) if task.each else timed)
-    beside = (found.alone, *found.tried, bound, alone(timed, interleaved=True))
+    beside = (found.alone, *found.tried, in_order(by_thread), alone(timed, interleaved=True))
     traffic, before = between_nodes(timed, chosen), between_nodes(timed, found.alone)
     return replace(
         predict(problem, places, task.usable, machine),
@@ -92,7 +93,7 @@ def _pools(timed: TimedTask, places: Nodes, threads: Sequence[tuple[str, str]], 
         names = [f"{threads[t][0]}:{threads[t][1]}" if several else threads[t][1] for t in free]
         shown = ", ".join(names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
         idle = numbers.count(number) - len(free)
-        beside = f"; {idle} more, which hardly ran, may do that in the next run" if idle else ""
+        beside = f"; {idle} more, which did little, may do that in the next run" if idle else ""
         lines.append(
             f"{len(names)} threads are exchangeable, a pool ({shown}): none has a cpu of its own, and what is"
             f" predicted is the mean of what each may do{beside}"

@@ -27,7 +27,7 @@ from .predict import with_caches, with_counted, with_small_blocks, with_touched
 from .task import Placed, PlanTask, usual_objective
 
 SCHEMA = "numaplan/planned/1"
-MOST_EACH = 1024  # threads, beyond which only lanes are looked at
+MOST_APART = 1024  # threads, beyond which what binding each costs is told of their lanes
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -47,7 +47,12 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
     options = msgspec.structs.replace(options, objective=usual_objective(workload, options.objective))
     loads = check_loads(workload.loads, len(workload.threads))
     task, lane = plan_task(workload, machine, options)
-    found = place_for_time(task) if task.timed else place_for_threads(task)
+    if task.timed:
+        single = np.arange(len(lane))
+        by_thread = len(lane) > len(task.ranks) and len(lane) <= MOST_APART
+        found = place_for_time(task, _task(workload, machine, options, single) if by_thread else task)
+    else:
+        found = place_for_threads(task)
     threads = tuple(
         PlanThread(
             process=process,
@@ -139,27 +144,26 @@ def answer(planned: Planned, output: Path) -> bytes:
 
 def plan_task(workload: Workload, machine: Machine, options: PlanOptions) -> tuple[PlanTask, Nodes]:
     """What is placed, and (N,) lane of each thread; raises UsageError for pins and cpus that cannot be."""
+    nodes, cpus = resolve_pins(options.pins, workload.threads, options.usable(machine))
+    lane = _lanes(workload, nodes, cpus)
+    return _task(workload, machine, options, lane), lane
+
+
+def _task(workload: Workload, machine: Machine, options: PlanOptions, lane: Nodes) -> PlanTask:
+    """The task of lanes; lane: (N,) of each thread."""
     usable = options.usable(machine)
     nodes, cpus = resolve_pins(options.pins, workload.threads, usable)
-    lane = _lanes(workload, nodes, cpus)
     made = workload.loads if workload.use is None else workload.use.accesses
     ranks = creation_ranks(workload.threads, () if workload.apart else workload.lives)
-
-    def task(lane: Nodes, each: PlanTask | None = None) -> PlanTask:
-        return PlanTask(
-            by_lane(workload, lane),
-            usable,
-            machine,
-            options,
-            _of_lanes(nodes, lane),
-            _of_lanes(cpus, lane),
-            ranks_of_lanes(ranks, made, lane),
-            each,
-        )
-
-    single = np.arange(len(lane))
-    several = not np.array_equal(lane, single) and len(lane) <= MOST_EACH
-    return task(lane, task(single) if several else None), lane
+    return PlanTask(
+        by_lane(workload, lane),
+        usable,
+        machine,
+        options,
+        _of_lanes(nodes, lane),
+        _of_lanes(cpus, lane),
+        ranks_of_lanes(ranks, made, lane),
+    )
 
 
 def _lanes(workload: Workload, nodes: Mapping[int, int], cpus: Mapping[int, int]) -> Nodes:

@@ -16,8 +16,7 @@ from .options import PlanOptions
 class PlanTask:
     """usable: the part of the machine that threads may use; nodes: pinned, by number of the thread (cpus: the
     same); both are held by any method. ranks: (N,) how many threads were made before each, of a lane before
-    the one that does most; each: the same by threads, where lanes have several (None: where none has, or
-    there are too many threads)."""
+    the one that does most."""
 
     workload: Workload
     usable: Machine
@@ -26,7 +25,6 @@ class PlanTask:
     nodes: Mapping[int, int]
     cpus: Mapping[int, int]
     ranks: Nodes
-    each: "PlanTask | None" = None
 
     @property
     def timed(self) -> bool:

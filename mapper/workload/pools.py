@@ -28,13 +28,16 @@ def pools_of(
     keeps: Sequence[bool],
     names: Sequence[str] = (),
     accesses: Sequence[float] | Floats = (),
+    lives: Sequence[tuple[int, int]] = (),
 ) -> list[Nodes]:
     """The threads of each pool: those without a role that one thread made, if there are several.
 
     threads: (process, creation path) of each; keeps: whether it has a role; names: of each, where known: only
     threads whose names differ in nothing but numbers are of one pool; accesses: of each, where known: one
-    with far fewer than the others does something else. A thread that made others without a role is of their
-    pool if it has none either: OpenMP's first thread works in the team, and pools may grow by themselves.
+    with far fewer than the others does something else; lives: (start, end) in ns, end -1: to the end of the
+    run, where known: those that begin when all before have ended are another pool. A thread that made others
+    without a role is of their pool if it has none either: OpenMP's first thread works in the team, and pools
+    may grow by themselves.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -56,13 +59,14 @@ def pools_of(
         coo_array((np.ones(len(one)), (one, other)), shape=(count, count)), directed=False
     )
     free = np.flatnonzero(~np.asarray(keeps, bool))
-    pools = [free[pool[free] == number] for number in np.unique(pool[free])]
+    made = [free[pool[free] == number] for number in np.unique(pool[free])]
+    pools = [own for one in made for own in _generations(one, lives)]
     active = [_active(own, np.asarray(accesses, np.float64)) for own in pools]
     return sorted((own for own in active if len(own) > 1), key=lambda own: int(own[0]))
 
 
 class Twins(NamedTuple):
-    """Threads that one made: idle ones, which hardly did anything, and those that worked beside them; pool:
+    """Threads that one made: idle ones, which did little or nothing, and those that worked beside them; pool:
     the number of the pool that these are of, -1: they have roles."""
 
     idle: Nodes
@@ -82,7 +86,8 @@ def idle_twins(
     next run the idle ones may do it, and those without a role that did far less than their pool. As for
     pools_of; of pools that one thread made the first has them.
 
-    lines: (N, N) that two threads take from each other: one that does little but talk belongs to its partner.
+    lines: (N, N) that two threads take from each other: one that talks more to others than to these belongs
+    to its partner.
     """
     little = does_little(accesses, lines)
     roleless = ~np.asarray(keeps, bool) if len(keeps) else np.zeros(len(threads), bool)
@@ -95,8 +100,10 @@ def idle_twins(
         own = np.array(members)
         free = np.array([thread not in pool_of for thread in members])
         within = [pool_of[thread] for thread in members if thread in pool_of]
-        idle = free & (little[own] | roleless[own] if within else little[own])
+        idle = free & little[own]
         busy = pools[min(within)] if within else own[~idle]
+        if within:
+            idle |= free & roleless[own] & _talks_to(busy, lines)[own]
         answer[group] = Twins(own[idle], busy, min(within, default=-1))
     elsewhere = _by_counted_name(threads, names, answer.values())
     found = [_made_elsewhere(one, elsewhere, threads, names) for one in answer.values() if len(one.idle)]
@@ -141,6 +148,13 @@ def does_little(accesses: Floats, lines: Floats) -> NDArray[np.bool_]:
     return answer
 
 
+def _talks_to(pool: Nodes, lines: Floats) -> NDArray[np.bool_]:
+    """(N,) whether each takes at least half of its lines from threads of the pool, or few; lines: (N, N)."""
+    taken = lines.sum(axis=1)
+    answer: NDArray[np.bool_] = (2 * lines[:, pool].sum(axis=1) >= taken) | (taken <= BEGUN)
+    return answer
+
+
 def idle_crowd(accesses: Floats, lines: Floats, others: Nodes, cpus: int) -> Nodes:
     """Threads with hardly anything to do where there are more threads than cpus: such as those that a library
     makes in each rank and does not use. They start at the same time, so that a few cpus would be crowded.
@@ -150,6 +164,17 @@ def idle_crowd(accesses: Floats, lines: Floats, others: Nodes, cpus: int) -> Nod
     idle = np.setdiff1d(np.flatnonzero(does_little(accesses, lines)), others)
     answer: Nodes = idle if len(accesses) > cpus and len(idle) > cpus // 2 else np.empty(0, np.int64)
     return answer
+
+
+def _generations(pool: Nodes, lives: Sequence[tuple[int, int]]) -> list[Nodes]:
+    """The threads of a pool, cut where all that have begun have ended."""
+    if not lives:
+        return [pool]
+    start, end = np.array([lives[thread] for thread in pool.tolist()]).T
+    order = np.argsort(start, kind="stable")
+    ended = np.maximum.accumulate(np.where(end < 0, np.iinfo(np.int64).max, end)[order])
+    cuts = np.flatnonzero(start[order][1:] >= ended[:-1]) + 1
+    return [np.sort(own) for own in np.split(pool[order], cuts)]
 
 
 def kind_of(names: Sequence[str], thread: int) -> str:

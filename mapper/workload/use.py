@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 WITHIN, KEPT = "coherence_within_l3", "l3_hits_on_others_lines"  # counters, of lines that others wrote
 FEW = 64  # lines taken, below which a thread does not tell how many of them a cache has
+SEEN = 0.01  # of all lines taken, those among threads on one cache from which the others' are told, too
 
 
 class CacheUse(msgspec.Struct, frozen=True):
@@ -197,7 +198,7 @@ def thread_use(
     return ThreadUse(
         accesses=made,
         lines=lines,
-        kept=lines * _kept_share(trace, kept, within + kept) if kept.any() else None,
+        kept=lines * _kept_share(trace, kept, within, totals) if kept.any() else None,
         together=together(ran.lasts, ran.running) * living_together(lives),
         activity=ran,
         exact="coherence" in totals,
@@ -207,23 +208,30 @@ def thread_use(
     )
 
 
-def _kept_share(trace: "Trace", kept: Floats, taken: Floats) -> Floats:
-    """(N, N) the share 0..1 of the lines of two threads that a cache which both share has, told by who reads.
+def _kept_share(trace: "Trace", kept: Floats, within: Floats, totals: Mapping[str, Floats]) -> Floats:
+    """(N, N) the share 0..1 of the lines of two threads that a cache which both share has.
 
-    kept: (N,) lines that each thread found there, of so many that it took from others on its cache. A thread
-    that was alone on its cache is taken to find as many there as all do.
+    kept, within: (N,) lines for which each thread did not have to ask others on its cache, or had to; totals:
+    by counter. Those of a pair are asked for by who reads them, and again by who writes them once more, which
+    is what a thread asks for beyond what it reads. A thread that asked for few on its cache, as it was alone
+    there or exchanged them with others, is taken to have as many kept as all have.
     """
-    by_reader = np.full(len(kept), kept.sum() / taken.sum())
-    np.divide(kept, taken, out=by_reader, where=taken >= FEW)
+    taken, asked = kept + within, kept + np.maximum(totals.get("coherence", within), 0.0)
+    overall = kept.sum() / taken.sum() if taken.sum() >= SEEN * asked.sum() else 0.0
+    share = np.full(len(kept), overall)
+    np.divide(kept, taken, out=share, where=taken >= FEW)
     moved = np.zeros((len(kept), len(kept)))
     found = trace.arrays(
         "SELECT writer, reader, sum(events) AS events FROM transfers "
         f"WHERE least(writer, reader) >= 0 AND greatest(writer, reader) < {len(kept)} GROUP BY ALL"
     )
     moved[found["writer"].astype(np.int64), found["reader"].astype(np.int64)] = found["events"]
-    part, whole = moved * by_reader, moved + moved.T
-    answer: Floats = np.add.outer(by_reader, by_reader) / 2
-    np.divide(part + part.T, whole, out=answer, where=whole > 0)
+    read, given = moved.sum(axis=0), moved.sum(axis=1)
+    again = np.divide(np.maximum(asked - read, 0.0), given, out=np.zeros(len(kept)), where=given > 0)
+    by_writer = moved * again[:, None]
+    part, whole = moved * share + by_writer * share[:, None], moved + by_writer
+    answer: Floats = np.add.outer(share, share) / 2
+    np.divide(part + part.T, whole + whole.T, out=answer, where=whole + whole.T > 0)
     return answer
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from numaplan.analyzer import analyze_trace
+from numaplan.analyzer import analyze_trace, counter_totals
 from numaplan.analyzer.summary import placement_summary
 from numaplan.machine import Machine
 from numaplan.profiler import Trace
@@ -239,6 +239,22 @@ def test_only_what_is_asked_for(lab: Path, tmp_path: Path) -> None:  # noqa: ARG
         assert 3_000 < found.sample_count < 6_000
         assert found.meta["skipped"] == "400000 accesses"
         assert found.rows("SELECT DISTINCT level FROM samples") == [("unknown",)]
+
+
+def test_what_threads_with_one_cache_would_ask_of_each_other_s(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
+    """One reads each time what the other wrote, who then writes what the first has."""
+    lines, rounds, trace = 1 << 17, 2, tmp_path / "t.db"
+    words = ("--backend", "lab", "--machine", "1x2", "--period", "1000", "-o", trace)
+    program = guest_program("exchanged_lines")
+    result = run("nprof", "record", *words, "--", program, "handed", str(rounds), timeout=LIMIT_S)
+    assert result.returncode == 0, result.stderr
+    with Trace.open(trace) as found:
+        totals = counter_totals(found)
+        writer, reader = (row.thread for row in found.thread_rows if row.process == "p0")
+    kept, taken = totals["l3_hits_on_others_lines"], totals["coherence_within_l3"]
+    asked_for = [kept[who] + taken[who] for who in (writer, reader)]
+    assert asked_for == pytest.approx([(rounds - 1) * lines, rounds * lines], rel=0.02)
+    assert min(kept[writer], kept[reader]) > lines / 2
 
 
 def test_a_part_is_counted_exactly(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001

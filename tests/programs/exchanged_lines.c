@@ -8,10 +8,11 @@
  *     exchanged_lines discarded ROUNDS   the same, but the memory stays mapped (MADV_DONTNEED)
  *     exchanged_lines child              a child reads what its parent's threads wrote
  *     exchanged_lines buffer THREADS     the main thread writes 8 MiB, which one thread after another reads
- *     exchanged_lines handed ROUNDS      the main thread writes 8 MiB, which another thread reads; each ROUNDS times
+ *     exchanged_lines handed ROUNDS      on cpu 0 the main thread writes 8 MiB, which another reads on cpu 1; ROUNDS times
  *     exchanged_lines passed ROUNDS      the same of 64 MiB
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -82,7 +83,15 @@ static void *emptier(void *unused) {
     return unused;
 }
 
+static void pin(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    (void)!sched_setaffinity(0, sizeof set, &set); /* fails where it is emulated on a machine without this cpu */
+}
+
 static void *each_time(void *size) {
+    pin(1);
     for (long round = 0; round < rounds; round++) {
         pthread_barrier_wait(&barrier);
         read_lines(buffer, (long)size);
@@ -93,6 +102,7 @@ static void *each_time(void *size) {
 
 static void handed(long size) {
     pthread_t thread;
+    pin(0);
     pthread_barrier_init(&barrier, NULL, 2);
     pthread_create(&thread, NULL, each_time, (void *)size);
     for (long round = 0; round < rounds; round++) {

@@ -115,12 +115,13 @@ static enum cache_level shared_access(struct cache_core *core, uint64_t line, bo
     enum cache_level level = page->home == (core->node & 0x7fff) ? LEVEL_LOCAL : LEVEL_REMOTE;
     enum remote remote = REMOTE_NONE;
     const struct cache_core *local = NULL, *from = NULL;
+    const uint64_t others = way == NO_WAY ? 0 : base[way] & ~(caches_slots() > 64 ? 0 : me);
 
     if (way == NO_WAY || store) remote = remote_drop(core, page, line, store, &from);
     if (way != NO_WAY) {
         level = domain_has(base[way], core->domain, line) ? LEVEL_L3 : level;
         bool owned = c->owned[set] >> way & 1;
-        if ((store || owned) && base[way] & ~(caches_slots() > 64 ? 0 : me))
+        if ((store || owned) && others)
             local = sharers_drop(base[way], core->domain, core, line, !store);
         base[way] = store ? me : base[way] | me;
     } else {
@@ -132,7 +133,7 @@ static enum cache_level shared_access(struct cache_core *core, uint64_t line, bo
     }
     touch(c, set, way);
     if (store) set_owned(c, set, way, true);
-    core->kept = level == LEVEL_L3 && !local && remote == REMOTE_NONE;
+    core->kept = others && level == LEVEL_L3 && !local && remote == REMOTE_NONE;
     if (local || remote >= REMOTE_NEAR || (store && remote == REMOTE_CLEAN)) {
         core->counts->coherence++;
         core->counts->within += remote == REMOTE_NONE;
@@ -161,12 +162,15 @@ static void l2_insert(struct cache_core *core, uint32_t set, uint64_t line, bool
     touch(c, set, way);
 }
 
-/* Make a line, which the core's L2 has, its alone. What others had is in the L3 only if that has the line, too. */
-static enum cache_level own(struct cache_core *core, uint64_t line) {
+/* Make a line in a way of its L2 the core's alone; `had`: the level where it has it. What others had of it is in the L3
+ * only if that has the line, too. */
+static enum cache_level own(struct cache_core *core, uint64_t line, unsigned way, enum cache_level had) {
     bool kept = caches_data == NULL || way_of(&caches_data[core->domain], line) != NO_WAY;
+    uint64_t before = core->counts->coherence;
     enum cache_level level = shared_access(core, line, true);
     core->kept &= kept;
-    return level;
+    if (way != NO_WAY) set_owned(&core->l2, (uint32_t)line & core->l2.set_mask, way, true);
+    return core->counts->coherence != before ? level : had;
 }
 
 /* A line that L1 does not have. `owned`: whether the thread may write it without asking, on return. */
@@ -189,21 +193,8 @@ static enum cache_level private_miss(struct cache_core *core, uint64_t line, boo
     touch(&core->l2, set, way);
     *owned = core->l2.owned[set] >> way & 1;
     if (!store || *owned) return LEVEL_L2;
-    uint64_t before = r->coherence;
-    enum cache_level level = own(core, line);
-    set_owned(&core->l2, set, way, true);
     *owned = true;
-    return r->coherence != before ? level : LEVEL_L2;
-}
-
-/* A write to a line that L1 has without owning it. */
-static enum cache_level upgrade(struct cache_core *core, uint64_t line) {
-    uint32_t set = (uint32_t)line & core->l2.set_mask;
-    unsigned way = find(&core->l2, set, tag_of(&core->l2, line));
-    uint64_t before = core->counts->coherence;
-    enum cache_level level = own(core, line);
-    if (way != NO_WAY) set_owned(&core->l2, set, way, true);
-    return core->counts->coherence != before ? level : LEVEL_L1;
+    return own(core, line, way, LEVEL_L2);
 }
 
 static enum cache_level access_line(struct cache_core *core, uint64_t line, bool store) {
@@ -218,7 +209,7 @@ static enum cache_level access_line(struct cache_core *core, uint64_t line, bool
         /* What left L2 for this line may have left room here. */
         for (way = 0; way < caches.l1.ways - 1 && set[way]; way++);
     } else if (store && !owned) {
-        level = upgrade(core, line);
+        level = own(core, line, way_of(&core->l2, line), LEVEL_L1);
         owned = true;
     }
     for (; way > 0; way--) set[way] = set[way - 1];

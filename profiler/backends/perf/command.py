@@ -16,9 +16,9 @@ INSTALL = "apt-get install linux-perf"
 _PLAIN = ("-B", "-N", "--no-bpf-event")
 _OLDEST = (5, 10)  # `perf record --control` that answers, by descriptors
 # What these count is ns of time, not accesses: asked for each, the kernel takes every tenth µs, which stalls
-# virtual machines. So they come as often as perf lets them by itself: 4000 times a second.
-_CLOCK = re.compile(r"(?<![^,{])(cpu-clock|task-clock)(?:(?=[,}]|$)|:(?=\w))")
-_PACED = r"\1/period=250000,name=\1/"
+# virtual machines. So they come as often as perf lets them by itself, 4000 times a second, or less often.
+_CLOCK = re.compile(r"(?<![^,{])(cpu-clock|task-clock)(?:(?://|:)(\w+)|//|(?=[,}]|$))")
+_TICK_NS = 250_000
 _PROBE_SECONDS = 20
 _PROBE_BYTES = 1 << 18  # more than such a recording takes
 
@@ -71,10 +71,20 @@ def perf_arguments(
     """What comes after `perf record`, but for the target and the output."""
     rate = ["-F", str(choices.freq)] if choices.freq else ["-c", str(period)]
     limit = ["--max-size", f"{choices.max_bytes}B"] if choices.max_bytes else []
-    chosen = choices.events if choices.freq else [_CLOCK.sub(_PACED, event) for event in choices.events]
+    chosen = choices.events if choices.freq else [_paced(event, period) for event in choices.events]
     named = [word for event in chosen or events for word in ("-e", event)]
     calls = ["--call-graph", "fp"] if choices.call_graph else []
     return [*_PLAIN, *named, *rate, "--sample-cpu", *calls, *options, *limit]
+
+
+def _paced(event: str, period: int) -> str:
+    """The event, or events, with clocks that tick no faster than they should."""
+
+    def clock(found: re.Match[str]) -> str:
+        name, mode = found[1], found[2] or ""
+        return f"{name}/period={max(period, _TICK_NS)},name={name}{mode and ':'}{mode}/{mode}"
+
+    return _CLOCK.sub(clock, event)
 
 
 def target_of(pids: Sequence[int]) -> list[str]:

@@ -1,6 +1,7 @@
 """In which order threads were made, and that `bound in order` goes by it."""
 
 import numpy as np
+import pytest
 from msgspec.structs import replace
 
 from numaplan.mapper import PlanOptions, make_plan
@@ -8,6 +9,7 @@ from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.planning.unplanned import in_order
 from numaplan.mapper.workload.creation import creation_ranks, ranks_of_lanes
+from numaplan.mapper.workload.workload import Workload
 from numaplan.profiler import Machine
 from tests.support.timed import workload
 
@@ -63,16 +65,21 @@ def test_who_binds_in_order_deals_cpus_to_threads_that_have_ended_too() -> None:
     assert [placed.cpus[at] for at in lane[3:]] == [(3,), (4,), (5,), (6,)]
 
 
-def test_each_of_the_threads_that_follow_one_another_has_its_own_cpu_when_bound_in_order() -> None:
+@pytest.mark.parametrize("keeps", [True, False])
+def test_each_of_the_threads_that_follow_one_another_has_its_own_cpu_when_bound_in_order(keeps: bool) -> None:
     """Of two pairs that live one after the other the second is on two nodes, with its lines between them."""
-    lives = [(0, -1), (1, 2), (1, 2), (3, -1), (3, -1)]
-    work = workload(5, lines={(3, 4): 1e6, (1, 2): 1e3})
-    work = replace(work, lives=lives)
-    task, lane = plan_task(work, Machine.load("2x4"), PlanOptions())
-    assert lane.tolist() == [0, 1, 2, 1, 2] and task.each is not None and task.each.each is None
-    each = in_order(TimedTask(task.each))
-    assert each.cpus == [(0,), (1,), (2,), (3,), (4,)]
-    costs = make_plan(work, Machine.load("2x4"), PlanOptions()).plan.predicted.costs
-    assert costs["bound in order"] == each.cost.total_ns > in_order(TimedTask(task)).cost.total_ns
-    alike, _ = plan_task(workload(5), Machine.load("2x4"), PlanOptions())
-    assert alike.each is None
+    lives, machine = [(0, -1), (1, 2), (1, 2), (3, -1), (3, -1)], Machine.load("2x4")
+    work = workload(5, lines={(3, 4): 1e6, (1, 2): 1e6})
+    work = replace(work, lives=lives, keeps=(True, *[keeps] * 4))
+    assert plan_task(work, machine, PlanOptions())[1].tolist() == [0, 1, 2, 1, 2]
+
+    def lines(work: Workload) -> float:
+        return make_plan(work, machine, PlanOptions()).plan.predicted.candidate_parts["bound in order"][
+            "lines_ns"
+        ]
+
+    assert work.use is not None
+    near = replace(work, use=work.use.with_lines(np.where(np.arange(5) < 3, work.use.lines, 0.0)))
+    assert lines(work) > 2 * lines(near) > 0
+    pinned = make_plan(work, machine, PlanOptions(pins={"0.3": "0"}))
+    assert pinned.plan.predicted.costs["bound in order"] > 0

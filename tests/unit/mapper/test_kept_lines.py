@@ -19,8 +19,16 @@ from tests.support.traces import write_trace
 THREADS, EACH = 4, 600
 
 
-def trace(path: Path, shares: list[float], moved: dict[tuple[int, int], int]) -> Path:
-    """moved: lines by (writer, reader); shares: of what each thread reads, what the shared cache has."""
+def trace(
+    path: Path,
+    shares: list[float],
+    moved: dict[tuple[int, int], int],
+    *,
+    alone: tuple[int, ...] = (),
+    again: int = -1,
+) -> Path:
+    """moved: lines by (writer, reader); shares: of what each thread reads, what the shared cache has; alone:
+    those who take all from other caches; again: who writes anew what others read, and has to ask them."""
     number = np.arange(4000)
     thread = number % THREADS
     addr = (1 << 24) + thread * 65536 + number // THREADS % 1024 * 64
@@ -34,7 +42,11 @@ def trace(path: Path, shares: list[float], moved: dict[tuple[int, int], int]) ->
     for reader, share in enumerate(shares):
         taken = sum(count for (_, other), count in moved.items() if other == reader)
         kept, within = share * taken, (1 - share) * taken
-        counters += [(9, reader, KEPT, kept), (9, reader, WITHIN, within), (9, reader, "coherence", within)]
+        if reader == again:
+            within += sum(count for (writer, _), count in moved.items() if writer == again)
+        counters += [(9, reader, "coherence", taken if reader in alone else within)]
+        if reader not in alone:
+            counters += [(9, reader, KEPT, kept), (9, reader, WITHIN, within)]
     return write_trace(path, samples, threads, regions, {"period": 1}, transfers=transfers, counters=counters)
 
 
@@ -58,11 +70,24 @@ def test_what_is_kept_is_told_by_who_reads(tmp_path: Path) -> None:
 
 def test_of_threads_alone_on_their_cache_as_much_is_kept_as_of_the_others(tmp_path: Path) -> None:
     """What they took came from another cache: how much one that they share would have was not seen."""
-    path = trace(tmp_path / "t.db", [0.5, 0.5], {(0, 1): EACH, (1, 0): EACH, (2, 3): EACH, (3, 2): EACH})
-    use = use_of(path)
+    moved = {(0, 1): EACH, (1, 0): EACH, (2, 3): EACH, (3, 2): EACH}
+    use = use_of(trace(tmp_path / "t.db", [0.5] * 4, moved, alone=(2, 3)))
     assert use.kept is not None
-    assert use.kept[2, 3] == pytest.approx(use.kept[0, 1])
-    assert use.kept[2, 3] / use.lines[2, 3] == pytest.approx(0.5)
+    assert use.kept[2, 3] == pytest.approx(use.lines[2, 3] / 2)
+    assert use.kept[0, 1] == pytest.approx(use.lines[0, 1] / 2)
+
+
+def test_a_few_lines_tell_nothing_of_those_of_others(tmp_path: Path) -> None:
+    moved = {(0, 1): 8, (2, 3): 100 * EACH, (3, 2): EACH}
+    use = use_of(trace(tmp_path / "t.db", [0.5] * 4, moved, alone=(2, 3)))
+    assert use.kept is not None and use.kept.sum() == 0
+
+
+def test_who_writes_anew_what_another_read_asks_for_it_too(tmp_path: Path) -> None:
+    """The reader finds all in the cache, and the writer takes it out of the reader's own each time."""
+    use = use_of(trace(tmp_path / "t.db", [0.0, 1.0], {(0, 1): EACH}, again=0))
+    assert use.kept is not None and use.lines.sum() == pytest.approx(2 * EACH)
+    assert use.kept.sum() == pytest.approx(EACH)
 
 
 def test_of_several_runs_it_is_the_mean(tmp_path: Path) -> None:

@@ -73,13 +73,15 @@ def test_threads_without_a_role_that_did_far_less_than_their_pool_may_run_where_
     accesses = np.array([1e8, 1e8, 1e8, 1.5e7, 1e3, 1.5e7])
     keeps = [True, False, False, False, True, True]
 
-    def idle(pools: list[Nodes], keeps: list[bool]) -> list[list[int]]:
-        return [
-            one.idle.tolist() for one in idle_twins(threads, pools, (), accesses, np.zeros((6, 6)), keeps)
-        ]
+    def idle(pools: list[Nodes], keeps: list[bool], partner: int = 1) -> list[list[int]]:
+        lines = np.zeros((6, 6))
+        lines[3, partner] = 1e6
+        return [one.idle.tolist() for one in idle_twins(threads, pools, (), accesses, lines, keeps)]
 
-    assert idle([np.array([1, 2])], keeps) == [[3, 4]]
-    assert idle([np.array([1, 2])], []) == [[4]]
+    pool = np.array([1, 2])
+    assert idle([pool], keeps) == [[3, 4]]
+    assert idle([pool], keeps, partner=0) == [[4]]  # it belongs to who it talks to
+    assert idle([pool], []) == [[4]]
     assert idle([], keeps) == [[4]]  # nothing that they are of
 
 

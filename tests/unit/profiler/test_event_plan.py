@@ -214,8 +214,9 @@ def test_arguments_of_perf() -> None:
     ("asked", "given"),
     [
         ("cpu-clock", "cpu-clock/period=250000,name=cpu-clock/"),
-        ("cpu-clock:u", "cpu-clock/period=250000,name=cpu-clock/u"),
-        ("faults,task-clock:k", "faults,task-clock/period=250000,name=task-clock/k"),
+        ("cpu-clock//", "cpu-clock/period=250000,name=cpu-clock/"),
+        ("cpu-clock:u", "cpu-clock/period=250000,name=cpu-clock:u/u"),
+        ("faults,task-clock//k", "faults,task-clock/period=250000,name=task-clock:k/k"),
         (
             "{task-clock,cpu-clock}:u",
             "{task-clock/period=250000,name=task-clock/,cpu-clock/period=250000,name=cpu-clock/}:u",
@@ -227,6 +228,8 @@ def test_arguments_of_perf() -> None:
 )
 def test_clocks_do_not_tick_for_each_nanosecond(asked: str, given: str) -> None:
     assert perf_arguments([], [], 1, PerfChoices(events=(asked,)))[4] == given
+    slower = perf_arguments([], [], 10**6, PerfChoices(events=(asked,)))[4]
+    assert slower == given.replace("=250000", "=1000000")
     at_a_rate = perf_arguments([], [], 1, PerfChoices(freq=99, events=(asked,)))
     assert at_a_rate[4:7] == [asked, "-F", "99"]
 
