@@ -63,7 +63,7 @@ struct cache_core {
     uint32_t slot, node, domain;
     struct cache_counts *counts;
     uint64_t *moved; /* [slots] lines taken from each other core; NULL: not counted */
-    bool kept; /* at the last caches_miss: of what other cores with its L3 had of the line, that has it, and none lost it */
+    bool kept; /* at the last caches_miss: its L3 has all that other cores had of the line, and none lost it */
 };
 
 /* What the model keeps of a page for its user. */
