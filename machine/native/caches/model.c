@@ -121,8 +121,7 @@ static enum cache_level shared_access(struct cache_core *core, uint64_t line, bo
     if (way != NO_WAY) {
         level = domain_has(base[way], core->domain, line) ? LEVEL_L3 : level;
         bool owned = c->owned[set] >> way & 1;
-        if ((store || owned) && others)
-            local = sharers_drop(base[way], core->domain, core, line, !store);
+        if ((store || owned) && others) local = sharers_drop(base[way], core->domain, core, line, !store);
         base[way] = store ? me : base[way] | me;
     } else {
         way = victim(c, set);
