@@ -27,7 +27,7 @@ from .predict import with_caches, with_counted, with_small_blocks, with_touched
 from .task import Placed, PlanTask, usual_objective
 
 SCHEMA = "numaplan/planned/1"
-MOST_APART = 1024  # threads, beyond which what binding each costs is told of their lanes
+MOST_BY_THREAD = 1024  # threads, beyond which what binding each costs is told of their lanes
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -47,12 +47,10 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
     options = msgspec.structs.replace(options, objective=usual_objective(workload, options.objective))
     loads = check_loads(workload.loads, len(workload.threads))
     task, lane = plan_task(workload, machine, options)
-    if task.timed:
-        single = np.arange(len(lane))
-        by_thread = len(lane) > len(task.ranks) and len(lane) <= MOST_APART
-        found = place_for_time(task, _task(workload, machine, options, single) if by_thread else task)
-    else:
-        found = place_for_threads(task)
+    by_thread = task
+    if task.timed and len(task.ranks) < len(lane) <= MOST_BY_THREAD:
+        by_thread, _ = plan_task(workload, machine, options, np.arange(len(lane)))
+    found = place_for_time(task, by_thread) if task.timed else place_for_threads(task)
     threads = tuple(
         PlanThread(
             process=process,
@@ -142,20 +140,19 @@ def answer(planned: Planned, output: Path) -> bytes:
     return msgspec.json.encode(found)
 
 
-def plan_task(workload: Workload, machine: Machine, options: PlanOptions) -> tuple[PlanTask, Nodes]:
-    """What is placed, and (N,) lane of each thread; raises UsageError for pins and cpus that cannot be."""
-    nodes, cpus = resolve_pins(options.pins, workload.threads, options.usable(machine))
-    lane = _lanes(workload, nodes, cpus)
-    return _task(workload, machine, options, lane), lane
+def plan_task(
+    workload: Workload, machine: Machine, options: PlanOptions, lane: Nodes | None = None
+) -> tuple[PlanTask, Nodes]:
+    """What is placed, and (N,) lane of each thread; raises UsageError for pins and cpus that cannot be.
 
-
-def _task(workload: Workload, machine: Machine, options: PlanOptions, lane: Nodes) -> PlanTask:
-    """The task of lanes; lane: (N,) of each thread."""
+    lane: that each thread has (None: those that do not live at the same time share one).
+    """
     usable = options.usable(machine)
     nodes, cpus = resolve_pins(options.pins, workload.threads, usable)
+    lane = _lanes(workload, nodes, cpus) if lane is None else lane
     made = workload.loads if workload.use is None else workload.use.accesses
     ranks = creation_ranks(workload.threads, () if workload.apart else workload.lives)
-    return PlanTask(
+    task = PlanTask(
         by_lane(workload, lane),
         usable,
         machine,
@@ -164,6 +161,7 @@ def _task(workload: Workload, machine: Machine, options: PlanOptions, lane: Node
         _of_lanes(cpus, lane),
         ranks_of_lanes(ranks, made, lane),
     )
+    return task, lane
 
 
 def _lanes(workload: Workload, nodes: Mapping[int, int], cpus: Mapping[int, int]) -> Nodes:

@@ -188,9 +188,10 @@ def thread_use(
     made = sum(counts, np.zeros(len(seen))) if counts else seen * period
     known = counts and "l1_misses" in totals and analysis.load_source != "dram"
     total = float(analysis.comm.sum())
-    moved = float(np.maximum(totals["coherence"], 0.0).sum()) if "coherence" in totals else total / 2 * period
+    none = np.zeros(len(seen))
+    taken, within, kept = (np.maximum(totals.get(name, none), 0.0) for name in ("coherence", WITHIN, KEPT))
+    moved = float(taken.sum()) if "coherence" in totals else total / 2 * period
     # What a shared cache answered would be taken from another one if the two had none in common.
-    within, kept = (np.maximum(totals.get(name, np.zeros(len(seen))), 0.0) for name in (WITHIN, KEPT))
     lines = analysis.comm * ((moved + float(kept.sum())) / total if total > 0 else 0.0)
     lives = [(row.start_ns, row.end_ns) for row in trace.thread_rows]
     looks = looked_at(trace)
@@ -198,7 +199,7 @@ def thread_use(
     return ThreadUse(
         accesses=made,
         lines=lines,
-        kept=lines * _kept_share(trace, kept, within, totals) if kept.any() else None,
+        kept=lines * _kept_share(trace, kept, within, taken) if kept.any() else None,
         together=together(ran.lasts, ran.running) * living_together(lives),
         activity=ran,
         exact="coherence" in totals,
@@ -208,18 +209,18 @@ def thread_use(
     )
 
 
-def _kept_share(trace: "Trace", kept: Floats, within: Floats, totals: Mapping[str, Floats]) -> Floats:
+def _kept_share(trace: "Trace", kept: Floats, within: Floats, taken: Floats) -> Floats:
     """(N, N) the share 0..1 of the lines of two threads that a cache which both share has.
 
-    kept, within: (N,) lines for which each thread did not have to ask others on its cache, or had to; totals:
-    by counter. Those of a pair are asked for by who reads them, and again by who writes them once more, which
-    is what a thread asks for beyond what it reads. A thread that asked for few on its cache, as it was alone
-    there or exchanged them with others, is taken to have as many kept as all have.
+    kept: (N,) lines of others that each thread found in its cache; taken: that it took from another thread;
+    within: of these, from one on its cache. A pair's are asked for by who reads them, and again by who writes
+    them once more: what a thread asks for beyond what it reads. A thread that asked for few on its cache, as
+    it was alone there or exchanged them with others, is taken to have as many kept as all have.
     """
-    taken, asked = kept + within, kept + np.maximum(totals.get("coherence", within), 0.0)
-    overall = kept.sum() / taken.sum() if taken.sum() >= SEEN * asked.sum() else 0.0
+    near, asked = kept + within, kept + taken
+    overall = kept.sum() / near.sum() if near.sum() >= SEEN * asked.sum() else 0.0
     share = np.full(len(kept), overall)
-    np.divide(kept, taken, out=share, where=taken >= FEW)
+    np.divide(kept, near, out=share, where=near >= FEW)
     moved = np.zeros((len(kept), len(kept)))
     found = trace.arrays(
         "SELECT writer, reader, sum(events) AS events FROM transfers "

@@ -241,7 +241,7 @@ def test_only_what_is_asked_for(lab: Path, tmp_path: Path) -> None:  # noqa: ARG
         assert found.rows("SELECT DISTINCT level FROM samples") == [("unknown",)]
 
 
-def test_what_threads_with_one_cache_would_ask_of_each_other_s(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
+def test_what_threads_with_one_cache_would_ask_for_if_each_had_its_own(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
     """One reads each time what the other wrote, who then writes what the first has."""
     lines, rounds, trace = 1 << 17, 2, tmp_path / "t.db"
     words = ("--backend", "lab", "--machine", "1x2", "--period", "1000", "-o", trace)

@@ -55,7 +55,7 @@ struct em_thread_record {
     int64_t end_ns;   /* -1 while it lives */
     uint64_t made[2]; /* loads, stores */
     struct cache_counts caches;
-    uint64_t shared_hits; /* accesses that would ask another's L3 if each thread had its own, and found all in theirs */
+    uint64_t shared_hits; /* accesses that a shared L3 answered, and that would ask another's if each had its own */
     uint64_t lost; /* samples that found no room */
     int64_t sleeps; /* system calls, but for locks, in which it waited until it was woken */
     int64_t real_time; /* 1: it runs before all threads that are not, until it waits */

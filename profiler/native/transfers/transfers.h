@@ -23,9 +23,9 @@ bool transfers_init(void); /* false: no memory */
 /* The page of an index, of which pages have low ones; NULL: no memory. */
 struct shared_page *transfers_page(uint32_t index);
 
-/* An access to a line of the page; number: of the page for its user, who is told it with the count. Whether it would ask
- * another's caches, if each had its own: a load that takes the line from its writer before anybody else does, a store to
- * one that others have. */
+/* An access to a line of the page; number: of the page for its user, who is told it with the count. True if it would ask
+ * another's caches where each has its own: a load that is the first to take the line from its writer, or a store to one
+ * that others have. */
 bool transfers_access(struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store);
 
 /* A line of it is written for one of them by somebody who is not counted. */

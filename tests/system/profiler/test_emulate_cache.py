@@ -214,7 +214,7 @@ def asked(columns: Iterable[tuple[int, int, bool]], *, alone: bool) -> Counter[i
 
 @pytest.mark.parametrize("inclusive", [True, False])
 @pytest.mark.parametrize(("threads", "lines"), [(3, 400), (3, 4096), (14, 4096)])
-def test_what_threads_with_one_cache_would_ask_of_each_other_s(
+def test_what_threads_with_one_cache_would_ask_for_if_each_had_its_own(
     sharing: Path, tmp_path: Path, threads: int, lines: int, inclusive: bool
 ) -> None:
     """Their own caches hold little, and the one that they share all: what passes through it is counted."""

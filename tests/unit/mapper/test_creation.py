@@ -74,9 +74,8 @@ def test_each_of_the_threads_that_follow_one_another_has_its_own_cpu_when_bound_
     assert plan_task(work, machine, PlanOptions())[1].tolist() == [0, 1, 2, 1, 2]
 
     def lines(work: Workload) -> float:
-        return make_plan(work, machine, PlanOptions()).plan.predicted.candidate_parts["bound in order"][
-            "lines_ns"
-        ]
+        parts = make_plan(work, machine, PlanOptions()).plan.predicted.candidate_parts
+        return parts["bound in order"]["lines_ns"]
 
     assert work.use is not None
     near = replace(work, use=work.use.with_lines(np.where(np.arange(5) < 3, work.use.lines, 0.0)))
