@@ -75,7 +75,8 @@ class TimedTask:
         places, staying = self.domains.machine, self.pages.staying
         given = [*task.nodes, *task.cpus]
         use = workload.use
-        self.children = [own[~np.isin(own, given)] for own in children]
+        children = [_not_given(one, given) for one in children]
+        self.children = [one.busy for one in children]
         roaming = [
             thread for own, stays in zip(self.pools, staying, strict=True) if not stays for thread in own
         ]
@@ -94,7 +95,8 @@ class TimedTask:
         ]
         others = np.concatenate([given, *self.pools, *(one.idle for one in twins)]).astype(np.int64)
         crowd = idle_crowd(use.accesses, use.lines, others, len(places.cpus))
-        self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, twins, crowd)
+        before = [one for one in children if len(one.idle) and len(one.busy)]
+        self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, twins, before, crowd)
         self.seen_on, self.ranks = task.seen_on, task.ranks
         self.ways = mean_transfers(self.machine, [node.cpus for node in places.nodes])
         self.problem = self._problem(task.nodes, task.cpus)

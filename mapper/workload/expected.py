@@ -21,7 +21,7 @@ class ExpectedUse(NamedTuple):
 
     use: ThreadUse
     pools: list[Nodes]
-    children: list[Nodes]
+    children: list[Twins]
     by_chance: list[Twins]
 
 
@@ -36,7 +36,9 @@ def expected_use(workload: Workload) -> ExpectedUse:
     pooled = workload.use.dealt(lambda lines: exchanged_matrix(lines, pools))
     siblings = siblings_of(workload.threads, pooled.lines, workload.names)
     expected = pooled.dealt(
-        lambda lines: by_distance(exchanged_matrix(lines, siblings), children, workload.threads)
+        lambda lines: by_distance(
+            exchanged_matrix(lines, siblings), [own.busy for own in children], workload.threads
+        )
     )
     use: ThreadUse = msgspec.structs.replace(
         expected,

@@ -45,9 +45,11 @@ def alike(exchanged: Floats) -> NDArray[np.bool_]:
 
 def children_by_chance(
     threads: Sequence[tuple[str, str]], names: Sequence[str], use: ThreadUse
-) -> list[Nodes]:
+) -> list[Twins]:
     """Children of each process, in order of creation, that run the same program with one thread each and do
     about as much at the same time, after some that do less: as those of a server, their numbers are chance.
+    With those just before them that hardly ran when they worked: they may be the first to work in the next
+    run.
 
     threads: (process, creation path) of each; names: of each, where known: of one that has none it is not
     known what program it runs, so it is none of them; use: of these threads.
@@ -59,14 +61,14 @@ def children_by_chance(
         named = bool(names) and bool(names[thread])
         if parent and path == "0" and named and process not in several and _is_number(number):
             found[parent, kind_of(names, thread)][int(number)] = thread
-    return [own.busy for own in _by_chance(found.values(), use)]
+    return _by_chance(found.values(), use, np.zeros(len(threads), bool))
 
 
 def threads_by_chance(
     threads: Sequence[tuple[str, str]], names: Sequence[str], use: ThreadUse, pools: Sequence[Nodes]
 ) -> list[Twins]:
-    """The same of threads that one thread made, as a server does for each connection; with those just before
-    them that idled: they may be the first to work in the next run. Idle ones of pools are where these are."""
+    """The same of threads that one thread made, as a server does for each connection; also with those just
+    before them that did little. Idle ones of pools are where these are."""
     pooled = np.concatenate([np.empty(0, np.int64), *pools])
     found: dict[tuple[str, str, str], dict[int, int]] = defaultdict(dict)
     for thread, (process, path) in enumerate(threads):
@@ -74,7 +76,7 @@ def threads_by_chance(
         if maker and _is_number(number):
             found[process, maker, kind_of(names, thread)][int(number)] = thread
     answer = []
-    for own in _by_chance(found.values(), use):
+    for own in _by_chance(found.values(), use, does_little(use.accesses, use.lines)):
         free = own.idle[:0] if np.isin(own.busy, pooled).any() else own.idle[~np.isin(own.idle, pooled)]
         answer.append(own._replace(idle=free))
     return answer
@@ -84,9 +86,11 @@ def _is_number(text: str) -> bool:
     return text.isdecimal() and len(text) <= DIGITS
 
 
-def _by_chance(siblings: Iterable[Mapping[int, int]], use: ThreadUse) -> list[Twins]:
-    """siblings: thread by number, of each group."""
-    groups, little = [], does_little(use.accesses, use.lines)
+def _by_chance(
+    siblings: Iterable[Mapping[int, int]], use: ThreadUse, idle: NDArray[np.bool_]
+) -> list[Twins]:
+    """siblings: thread by number, of each group; idle: (N,) who is, even if it runs beside the others."""
+    groups = []
     for by_number in siblings:
         own = np.array([by_number[number] for number in sorted(by_number)])
         working = _working(own, use)
@@ -95,8 +99,9 @@ def _by_chance(siblings: Iterable[Mapping[int, int]], use: ThreadUse) -> list[Tw
         usual = float(np.median(use.accesses[working]))
         if use.accesses[own[:IDLE]].max() * ALIKE < usual:
             before = own[: int(np.argmax(own == working[0]))]
-            busy = np.flatnonzero(~little[before])
-            groups.append(Twins(before[busy[-1] + 1 :] if len(busy) else before, working))
+            apart = use.together[np.ix_(working, before)].mean(axis=0) < LIGHT
+            beside = np.flatnonzero(~(idle[before] | apart))
+            groups.append(Twins(before[beside[-1] + 1 :] if len(beside) else before, working))
     return groups
 
 

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from numaplan.machine import Cost, Machine
@@ -40,7 +41,7 @@ def use(made: np.ndarray = MADE, lived: np.ndarray | None = None) -> ThreadUse:
 def found(
     threads: list[tuple[str, str]], made: np.ndarray = MADE, names: Sequence[str] = NAMES
 ) -> list[list[int]]:
-    return [own.tolist() for own in children_by_chance(threads, names, use(made))]
+    return [own.busy.tolist() for own in children_by_chance(threads, names, use(made))]
 
 
 def test_children_that_work_after_others_that_do_less_are_numbered_by_chance() -> None:
@@ -66,7 +67,7 @@ def test_one_child_that_does_less_may_be_the_helper_of_a_pool() -> None:
 def test_who_is_gone_before_the_others_work_is_none_of_them() -> None:
     """And one that does far more does not make the others idle."""
     lived = np.array([0, 0, 0, 1, *[0] * 8])
-    assert [own.tolist() for own in children_by_chance(SERVER, NAMES, use(lived=lived))] == [BACKENDS[1:]]
+    assert [own.busy.tolist() for own in children_by_chance(SERVER, NAMES, use(lived=lived))] == [BACKENDS[1:]]
     assert children_by_chance(SERVER, NAMES, use(lived=np.arange(12))) == []  # one after another
     first = np.where(np.arange(12) == 1, 4e7, 1e7)
     assert found(SERVER, first) == []  # a pool, of which the first does more
@@ -111,10 +112,38 @@ def longest(nodes: list[int]) -> int:
     return max(len(list(run)) for _, run in groupby(nodes[3:11]))
 
 
+def test_who_hardly_ran_just_before_may_be_the_first_to_work() -> None:
+    def before(*beside: int) -> list[int]:
+        lived = np.where(np.isin(np.arange(12), [*BACKENDS, *beside]), 0, np.arange(12) + 1)
+        (own,) = children_by_chance(SERVER, NAMES, use(np.where(np.arange(12) == 2, 1e6, MADE), lived))
+        return [int(thread) for thread in own.idle]
+
+    assert before() == [1, 2]
+    assert before(1) == [2]
+    assert before(2) == before(1, 2) == []
+
+
 def test_one_child_more_or_less_leaves_as_many_on_each_node() -> None:
     assert longest(nodes_of(plan_of(server(SERVER), "2x4"))) <= 2
     pinned = plan_of(server(SERVER), "2x4", pins={"p0.3:0": "0"})
     assert longest(nodes_of(pinned)) <= 3 and nodes_of(pinned)[3] == 0
+
+
+def test_idle_children_may_run_wherever_those_after_them_do() -> None:
+    """In a run with one child less at the start, one of them is the first to work."""
+    own = threaded(PAIRS).use
+    assert own is not None
+    work = replace(server(SERVER), use=own)
+    plan = plan_of(work, "2x4")
+    everywhere = tuple(range(8))
+    assert [plan.threads[idle].cpus for idle in (1, 2)] == [everywhere] * 2
+    assert plan.threads[1].pool == plan.threads[2].pool != UNSET
+    assert {plan.threads[busy].pool for busy in BACKENDS} == {UNSET}
+    one_node = plan_of(work, "2x8")
+    (node,) = {one_node.threads[thread].node for thread in (1, 2, *BACKENDS)}
+    assert [(thread.cpus, thread.pool) for thread in one_node.threads[1:3]] == [
+        (one_node.machine.nodes[node].cpus, UNSET)
+    ] * 2
 
 
 THREADS = [("p0", f"0.{number}" if number else "0") for number in range(12)]
