@@ -86,9 +86,7 @@ def _is_number(text: str) -> bool:
     return text.isdecimal() and len(text) <= DIGITS
 
 
-def _by_chance(
-    siblings: Iterable[Mapping[int, int]], use: ThreadUse, idle: NDArray[np.bool_]
-) -> list[Twins]:
+def _by_chance(siblings: Iterable[Mapping[int, int]], use: ThreadUse, idle: NDArray[np.bool_]) -> list[Twins]:
     """siblings: thread by number, of each group; idle: (N,) who is, even if it runs beside the others."""
     groups = []
     for by_number in siblings:

@@ -67,7 +67,8 @@ def test_one_child_that_does_less_may_be_the_helper_of_a_pool() -> None:
 def test_who_is_gone_before_the_others_work_is_none_of_them() -> None:
     """And one that does far more does not make the others idle."""
     lived = np.array([0, 0, 0, 1, *[0] * 8])
-    assert [own.busy.tolist() for own in children_by_chance(SERVER, NAMES, use(lived=lived))] == [BACKENDS[1:]]
+    (own,) = children_by_chance(SERVER, NAMES, use(lived=lived))
+    assert own.busy.tolist() == BACKENDS[1:]
     assert children_by_chance(SERVER, NAMES, use(lived=np.arange(12))) == []  # one after another
     first = np.where(np.arange(12) == 1, 4e7, 1e7)
     assert found(SERVER, first) == []  # a pool, of which the first does more
