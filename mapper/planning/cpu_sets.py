@@ -213,8 +213,8 @@ class CpuSets:
         return answer
 
     def pool_numbers(self, places: Nodes) -> list[int]:
-        """(N,) number of each thread's pool, from 1 on, then a crowd's, then of each who may run wherever those
-        after them do; 0: it is of none."""
+        """(N,) number of each thread's pool, from 1 on, then a crowd's, then of those who may run wherever
+        threads after them do; 0: it is of none."""
         numbers = np.zeros(len(self._use.accesses), np.int64)
         for number, pool in enumerate(self._pools, 1):
             numbers[pool] = number
