@@ -38,7 +38,7 @@ def test_who_sleeps_does_not_run_and_who_polls_does(program: Path, tmp_path: Pat
 
 
 def test_long_recordings_are_looked_at_less_often(program: Path, tmp_path: Path) -> None:
-    """After 1024 looks half as often: every 16 turns of about a thousand accesses at first."""
+    """After 1024 looks half as often: every 32 turns of about five hundred accesses at first."""
     path = record(program, tmp_path / "t.db", "1600 4000", "--period", "100000")
     with Trace.open(path) as trace:
         ((looks, last),) = trace.rows("SELECT count(DISTINCT time_ns), max(time_ns) FROM running")
