@@ -55,10 +55,10 @@ def test_without_turns_nobody_looks(program: Path, tmp_path: Path) -> None:
 
 
 def test_who_falls_asleep_as_its_turn_ends_is_seen_too(tmp_path: Path) -> None:
-    """Parts of about a turn, after which their threads sleep; and 16 turns are about two rounds of all parts,
+    """Parts of about a turn, after which their threads sleep; and 32 turns are about four rounds of all parts,
     so that looks that are evenly apart would see the same part each time."""
     path = compiled(PROGRAMS / "alone_then_all.c", flags=OPTIMISED)
-    with Trace.open(record(path, tmp_path / "t.db", "2000 1500")) as trace:
+    with Trace.open(record(path, tmp_path / "t.db", "4000 750")) as trace:
         found = looked_at(trace)
     assert found is not None
     lasts, running = found
