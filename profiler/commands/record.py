@@ -42,7 +42,7 @@ class RecordCommand(Command, frozen=True):
 
     The program's output, input and exit code are its own. Ctrl-C keeps what was recorded.
 
-    For --set with emulate: turn=500 (accesses per turn), schedule=fair|free, seed=1, l1=32K:8, l2=1M:16,
+    For --set with emulate: turn=1000 (accesses per turn), schedule=fair|free, seed=1, l1=32K:8, l2=1M:16,
     l3=32M:16 (SIZE:WAYS; default: the machine's), l3_inclusive=yes|no, drop_runtime=yes|no (samples of the
     loader and of thread runtimes), show_cpus=yes|no (APP sees the cpus of --machine), avx2=auto|on|off;
     lab: these, without schedule, seed, show_cpus and avx2, and memory=2G (of the guest);

@@ -30,7 +30,7 @@ from numaplan.machine import (
 DEFAULTS = {
     "cache": "on",
     "schedule": "fair",
-    "turn": "500",
+    "turn": "1000",
     "seed": "1",
     **USUAL_CACHES,
     "transfers": "on",

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct em_options em_options = {.period = 1, .turn = 500, .seed = 1, .cached = true, .fair = true};
+struct em_options em_options = {.period = 1, .turn = 1000, .seed = 1, .cached = true, .fair = true};
 
 static bool read_option(char *text) {
     char *value = strchr(text, '=');

@@ -7,7 +7,7 @@
  */
 #include "emulate.h"
 
-#define TURNS_APART 32
+#define TURNS_APART 16
 #define LOOKS_APART_ALIKE 1024
 #define THREADS_AT_ONCE 16
 #define LONGEST_TURNS 2 /* in mean ones, that a turn seldom exceeds; then the look is taken in the next one */

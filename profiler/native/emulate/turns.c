@@ -26,6 +26,9 @@
 #define STALLED_NS 20000000
 #define LOST_NS 300000000 /* until those that were to come are not waited for any more */
 #define WATCH_NS 20000 /* between looks at a thread that may fall asleep */
+#define CONTENDED 256 /* accesses, of which more than one takes a line from another core */
+#define SHORTER 4 /* times, while so many are taken */
+#define LATELY 64 /* turns, that tell it */
 #define LATE_LIMIT (1u << 16)
 #define LATE_BURST 512 /* accesses to put aside before waiting again */
 
@@ -40,6 +43,7 @@ static struct {
     struct em_thread *entering; /* in a system call, and not yet seen asleep in it */
     struct em_thread *passer;   /* gave its turn to another: is not drawn if anybody else can be */
     uint64_t turns, random;
+    uint64_t taken, done; /* lines from other cores lately, and accesses: touched by who has the turn */
     uint32_t recordings; /* that were begun or ended: who waits since before waits in vain */
 } token;
 
@@ -63,6 +67,7 @@ void em_turns_reset(void) {
     token.holder = token.entering = token.passer = NULL;
     token.count = 0;
     token.coming = 0;
+    token.taken = token.done = 0;
     token.random = em_options.seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x1234567);
     em_running_reset();
 }
@@ -90,6 +95,21 @@ static void count_turn(struct em_thread *t) {
     t->turn_given = t->turn_left;
 }
 
+/* How long turns are now, in the mean. What several threads write all the time is taken once in a turn by each, and on a
+ * machine with each write: while many lines are taken from others, all have short turns. */
+static uint64_t length_of_turns(struct em_thread *t) {
+    if (!em_options.fair || t->core.counts == NULL || em_options.turn < SHORTER) return em_options.turn;
+    uint64_t taken = t->core.counts->coherence;
+    token.taken += taken - t->turn_taken;
+    token.done += t->turn_length > t->turn_left ? (uint64_t)(t->turn_length - t->turn_left) : 0;
+    t->turn_taken = taken;
+    if (token.done > LATELY * em_options.turn) {
+        token.taken /= 2;
+        token.done /= 2;
+    }
+    return token.taken * CONTENDED > token.done ? em_options.turn / SHORTER : em_options.turn;
+}
+
 static void begin(struct em_thread *t) {
     int64_t now = em_options.fair ? em_clock_last() : em_host_ns(), last = t->turn_base + t->position;
     t->turn_base = (em_options.fair || now > last ? now : last) + 1;
@@ -98,9 +118,10 @@ static void begin(struct em_thread *t) {
     t->block_open = false;
     t->holding = true;
     /* Turns of equal length would fall into step with the program's own rhythm. */
-    t->turn_left = (int64_t)(em_options.turn / 2 + em_next_random(&t->random) % (em_options.turn + 1)) + 1;
+    uint64_t length = length_of_turns(t);
+    t->turn_left = (int64_t)(length / 2 + em_next_random(&t->random) % (length + 1)) + 1;
     if (t->turn_left > em_part_room()) t->turn_left = em_part_room();
-    t->turn_given = t->turn_left;
+    t->turn_given = t->turn_length = t->turn_left;
 }
 
 /* With the lock. */

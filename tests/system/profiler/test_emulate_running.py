@@ -38,7 +38,7 @@ def test_who_sleeps_does_not_run_and_who_polls_does(program: Path, tmp_path: Pat
 
 
 def test_long_recordings_are_looked_at_less_often(program: Path, tmp_path: Path) -> None:
-    """After 1024 looks half as often: every 32 turns of about five hundred accesses at first."""
+    """After 1024 looks half as often: every 16 turns of about a thousand accesses at first."""
     path = record(program, tmp_path / "t.db", "1600 4000", "--period", "100000")
     with Trace.open(path) as trace:
         ((looks, last),) = trace.rows("SELECT count(DISTINCT time_ns), max(time_ns) FROM running")
@@ -55,10 +55,10 @@ def test_without_turns_nobody_looks(program: Path, tmp_path: Path) -> None:
 
 
 def test_who_falls_asleep_as_its_turn_ends_is_seen_too(tmp_path: Path) -> None:
-    """Parts of about a turn, after which their threads sleep; and 32 turns are about four rounds of all parts,
+    """Parts of about a turn, after which their threads sleep; and 16 turns are about two rounds of all parts,
     so that looks that are evenly apart would see the same part each time."""
     path = compiled(PROGRAMS / "alone_then_all.c", flags=OPTIMISED)
-    with Trace.open(record(path, tmp_path / "t.db", "4000 750")) as trace:
+    with Trace.open(record(path, tmp_path / "t.db", "2000 1500")) as trace:
         found = looked_at(trace)
     assert found is not None
     lasts, running = found

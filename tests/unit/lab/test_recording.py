@@ -219,7 +219,7 @@ def test_wrong_settings_are_named(given_: dict[str, str], problem: str) -> None:
 
 def test_settings() -> None:
     usual = read_options({}, MACHINE)
-    assert usual.memory_mib == 2048 and {"l1=64:8", "turn=500", "l3_inclusive=yes"} <= set(usual.plugin)
+    assert usual.memory_mib == 2048 and {"l1=64:8", "turn=1000", "l3_inclusive=yes"} <= set(usual.plugin)
     plain = read_options({"cache": "off", "memory": "3G", "turn": "500"}, MACHINE)
     assert (plain.memory_mib, set(plain.plugin)) == (3072, {"turn=500", "page_use=on"})
     fewer = read_options({"transfers": "off", "page_use": "off", "reach": "off"}, MACHINE)
