@@ -1,7 +1,8 @@
 /* Whose turn it is.
  *
- * Guest threads take turns of about `turn` accesses, the next one drawn at random from those that wait, so that
- * sharing shows even where the host has fewer cpus than the program threads. A guest runs in its turn alone.
+ * Guest threads take turns of about `turn` accesses, or a fourth of that, the next one drawn at random from those
+ * that wait, so that sharing shows even where the host has fewer cpus than the program threads. A guest runs in its
+ * turn alone.
  *
  * The order is the program's own, not the host's: a turn is drawn only once every thread that must come has come.
  * Those are threads just made, and threads that a futex call woke (`coming`); and a thread in a system call is
