@@ -27,7 +27,9 @@ def memory_nodes(plan: Plan, process: str, machine: Machine) -> tuple[int, ...]:
         return tuple(sorted({run.node for region in spread for run in region.runs}))
     threads = [thread for thread in plan.threads if thread.process == process]
     pooled = [thread for thread in threads if thread.pool is not UNSET]
-    if 2 * sum(thread.load for thread in pooled) <= sum(thread.load for thread in threads):
+    if len(threads) == 1 or 2 * sum(thread.load for thread in pooled) <= sum(
+        thread.load for thread in threads
+    ):
         return ()
     nodes = {machine.node_of_cpu[cpu] for thread in pooled for cpu in thread.cpus}
     return tuple(sorted(nodes)) if len(nodes) > 1 else ()

@@ -93,9 +93,10 @@ class TimedTask:
                 workload.threads, self.pools, workload.names, use.accesses, use.lines, workload.keeps
             )
         ]
-        others = np.concatenate([given, *self.pools, *(one.idle for one in twins)]).astype(np.int64)
+        before = [one for one in children if len(one.idle)]
+        apart = [one.idle for one in (*twins, *before)]
+        others = np.concatenate([given, *self.pools, *apart]).astype(np.int64)
         crowd = idle_crowd(use.accesses, use.lines, others, len(places.cpus))
-        before = [one for one in children if len(one.idle) and len(one.busy)]
         self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, twins, before, crowd)
         self.seen_on, self.ranks = task.seen_on, task.ranks
         self.ways = mean_transfers(self.machine, [node.cpus for node in places.nodes])

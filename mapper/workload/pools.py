@@ -66,8 +66,8 @@ def pools_of(
 
 
 class Twins(NamedTuple):
-    """Threads that one made: idle ones, which did little or nothing, and those that worked beside them; pool:
-    the number of the pool that these are of, -1: they have roles."""
+    """Threads that one made: idle ones, which did little or nothing (or less than others, before these did),
+    and those that worked; pool: the number of the pool that these are of, -1: they have roles."""
 
     idle: Nodes
     busy: Nodes

@@ -16,6 +16,7 @@ from .use import ThreadUse
 ALONE = 0.8  # of what a thread exchanges, that must be with one other
 FEWEST = 3  # siblings that do about as much
 IDLE = 2  # siblings before them that do less; one may be a pool's helper, as the resource tracker of Python's
+WELL_LESS = 2.0  # times fewer accesses than the others, of one that ran before them
 DIGITS = 9  # of a number, at most
 ALIKE = 3.0  # times as much as most of them, or as little, up to which the difference is taken for chance
 
@@ -48,8 +49,8 @@ def children_by_chance(
 ) -> list[Twins]:
     """Children of each process, in order of creation, that run the same program with one thread each and do
     about as much at the same time, after some that do less: as those of a server, their numbers are chance.
-    With those just before them that hardly ran when they worked: they may be the first to work in the next
-    run.
+    With those just before them that did at most half as much and hardly ran when they worked: they may be
+    the first to work in the next run.
 
     threads: (process, creation path) of each; names: of each, where known: of one that has none it is not
     known what program it runs, so it is none of them; use: of these threads.
@@ -98,6 +99,7 @@ def _by_chance(siblings: Iterable[Mapping[int, int]], use: ThreadUse, idle: NDAr
         if use.accesses[own[:IDLE]].max() * ALIKE < usual:
             before = own[: int(np.argmax(own == working[0]))]
             apart = use.together[np.ix_(working, before)].mean(axis=0) < LIGHT
+            apart &= use.accesses[before] * WELL_LESS < usual
             beside = np.flatnonzero(~(idle[before] | apart))
             groups.append(Twins(before[beside[-1] + 1 :] if len(beside) else before, working))
     return groups

@@ -145,7 +145,7 @@ struct em_thread {
     int64_t turn_left; /* accesses left in this turn */
     int64_t turn_given; /* what is not yet counted of it: turn_left when it was last (part.c) */
     int64_t turn_length;
-    uint64_t turn_taken; /* lines from other cores, when it began */
+    uint64_t turn_taken; /* lines from other cores, when it began, and those that the kernel copied since */
     int64_t gap_left; /* accesses until the next sample */
     int64_t turn_base; /* ns: time of the turn's start, 0 before the first */
     int64_t position; /* accesses since then: the time within the turn */

@@ -41,11 +41,12 @@ static void line_copied(struct em_thread *t, uint64_t line, bool store) {
 
 /* Memory that nobody has touched is read as zeros that have no place. */
 void em_lines_copied(struct em_thread *t, uint64_t start, uint64_t end, bool store) {
-    uint64_t line = start >> LINE_SHIFT, last = (end - 1) >> LINE_SHIFT;
+    uint64_t line = start >> LINE_SHIFT, last = (end - 1) >> LINE_SHIFT, before = t->record.caches.coherence;
     while (line <= last) {
         uint64_t of_page = line | (PAGE_LINES - 1);
         if (store || em_pages_placed(line >> (PAGE_SHIFT - LINE_SHIFT)))
             for (uint64_t one = line; one <= of_page && one <= last; one++) line_copied(t, one, store);
         line = of_page + 1;
     }
+    t->turn_taken += t->record.caches.coherence - before; /* without accesses, of which turns are made (turns.c) */
 }

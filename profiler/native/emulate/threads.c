@@ -107,7 +107,7 @@ void em_thread_end(struct em_thread *t) {
 /* ---- the recording is paused, and goes on: no guest thread runs, but for some in system calls ---- */
 
 static void at_rest(struct em_thread *t) {
-    t->granted = t->budget = t->idle = 0;
+    t->granted = t->budget = t->idle = t->turn_length = 0;
     t->holding = t->block_open = t->spinning = t->to_come = false;
     t->futex_state = FUTEX_NONE;
     t->asked_at = 0;

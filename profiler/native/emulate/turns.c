@@ -27,9 +27,11 @@
 #define STALLED_NS 20000000
 #define LOST_NS 300000000 /* until those that were to come are not waited for any more */
 #define WATCH_NS 20000 /* between looks at a thread that may fall asleep */
-#define CONTENDED 256 /* accesses, of which more than one takes a line from another core */
-#define SHORTER 4 /* times, while so many are taken */
-#define LATELY 64 /* turns, that tell it */
+#define CONTENDED 256 /* accesses, of which more than one takes a line from another core: turns become short */
+#define STILL_CONTENDED 96 /* the same, while they are */
+#define SHORTER 4          /* times */
+#define ENOUGH 8           /* turns of usual length, that tell it, */
+#define LATELY 64          /* and the most that count in full */
 #define LATE_LIMIT (1u << 16)
 #define LATE_BURST 512 /* accesses to put aside before waiting again */
 
@@ -45,6 +47,7 @@ static struct {
     struct em_thread *passer;   /* gave its turn to another: is not drawn if anybody else can be */
     uint64_t turns, random;
     uint64_t taken, done; /* lines from other cores lately, and accesses: touched by who has the turn */
+    bool brief;           /* turns are short now */
     uint32_t recordings; /* that were begun or ended: who waits since before waits in vain */
 } token;
 
@@ -68,7 +71,7 @@ void em_turns_reset(void) {
     token.holder = token.entering = token.passer = NULL;
     token.count = 0;
     token.coming = 0;
-    token.taken = token.done = 0;
+    token.taken = token.done = token.brief = 0;
     token.random = em_options.seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x1234567);
     em_running_reset();
 }
@@ -81,6 +84,7 @@ void em_turns_stop(void) {
     token.holder = token.entering = token.passer = NULL;
     token.count = 0;
     token.coming = 0;
+    token.taken = token.done = token.brief = 0;
     __atomic_fetch_add(&token.recordings, 1, __ATOMIC_RELAXED);
     unlock();
 }
@@ -97,10 +101,11 @@ static void count_turn(struct em_thread *t) {
 }
 
 /* How long turns are now, in the mean. What several threads write all the time is taken once in a turn by each, and on a
- * machine with each write: while many lines are taken from others, all have short turns. */
+ * machine with each write: while many lines are taken from others, all have short turns. In these a line that all write
+ * is taken as much more often, so that fewer lines than it took to begin would keep them short: more are asked for. */
 static uint64_t length_of_turns(struct em_thread *t) {
-    if (!em_options.fair || t->core.counts == NULL || em_options.turn < SHORTER) return em_options.turn;
-    uint64_t taken = t->core.counts->coherence;
+    if (!em_options.fair || !em_options.cached || em_options.turn < SHORTER) return em_options.turn;
+    uint64_t taken = t->record.caches.coherence;
     token.taken += taken - t->turn_taken;
     token.done += t->turn_length > t->turn_left ? (uint64_t)(t->turn_length - t->turn_left) : 0;
     t->turn_taken = taken;
@@ -108,7 +113,9 @@ static uint64_t length_of_turns(struct em_thread *t) {
         token.taken /= 2;
         token.done /= 2;
     }
-    return token.taken * CONTENDED > token.done ? em_options.turn / SHORTER : em_options.turn;
+    if (token.done >= ENOUGH * em_options.turn)
+        token.brief = token.taken * (token.brief ? STILL_CONTENDED : CONTENDED) > token.done;
+    return token.brief ? em_options.turn / SHORTER : em_options.turn;
 }
 
 static void begin(struct em_thread *t) {

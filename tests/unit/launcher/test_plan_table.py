@@ -187,6 +187,7 @@ def test_a_thread_of_a_pool_has_a_node_for_its_stack_where_it_keeps_to_one() -> 
         (plan_of((HEAP, "interleave"), (msgspec.structs.replace(HEAP, bytes=2 << 20), "bind")), ()),
         (pooled(plan_of(threads=3), 1, 2), (0, 1)),
         (pooled(plan_of(threads=3), 1), ()),
+        (pooled(plan_of(threads=1), 0), ()),  # its only thread touches what it uses first
         (pooled(plan_of((HEAP, "bind"), threads=3), 1, 2), ()),
     ],
 )

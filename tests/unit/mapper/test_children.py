@@ -11,7 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from numaplan.machine import Cost, Machine
-from numaplan.mapper import PlanOptions, Workload, make_plan
+from numaplan.mapper import Plan, PlanOptions, Workload, make_plan
 from numaplan.mapper.planning import candidates
 from numaplan.mapper.planning.candidates import in_turn, judged
 from numaplan.mapper.planning.dealing import dealt
@@ -68,7 +68,7 @@ def test_who_is_gone_before_the_others_work_is_none_of_them() -> None:
     """And one that does far more does not make the others idle."""
     lived = np.array([0, 0, 0, 1, *[0] * 8])
     (own,) = children_by_chance(SERVER, NAMES, use(lived=lived))
-    assert own.busy.tolist() == BACKENDS[1:]
+    assert own.busy.tolist() == BACKENDS[1:] and not len(own.idle)  # it did as much as these
     assert children_by_chance(SERVER, NAMES, use(lived=np.arange(12))) == []  # one after another
     first = np.where(np.arange(12) == 1, 4e7, 1e7)
     assert found(SERVER, first) == []  # a pool, of which the first does more
@@ -145,6 +145,20 @@ def test_idle_children_may_run_wherever_those_after_them_do() -> None:
     assert [(thread.cpus, thread.pool) for thread in one_node.threads[1:3]] == [
         (one_node.machine.nodes[node].cpus, UNSET)
     ] * 2
+
+
+def test_of_many_idle_children_a_few_may_work_and_the_others_are_a_crowd() -> None:
+    made = np.where(np.arange(12) < 9, 1e4, 1e7)
+    works = np.arange(12) > 8
+    together = (np.logical_and.outer(works, works) & ~np.eye(12, dtype=bool)).astype(float)
+    work = workload(12, lines={(9, 10): 1000.0, (10, 11): 1000.0})
+    assert work.use is not None
+    own = replace(work.use, accesses=made, together=together)
+    plan = plan_of(replace(work, threads=SERVER, names=NAMES, use=own), "2x4")
+    plan = Plan.from_json(plan.to_json())  # which looks whether each thread's cpus are its node's, or a pool's
+    cpus = {node.id: node.cpus for node in plan.machine.nodes}
+    everywhere = tuple(sorted(cpu for busy in (9, 10, 11) for cpu in cpus[plan.threads[busy].node]))
+    assert {plan.threads[idle].cpus for idle in (6, 7, 8)} == {tuple(dict.fromkeys(everywhere))}
 
 
 THREADS = [("p0", f"0.{number}" if number else "0") for number in range(12)]
