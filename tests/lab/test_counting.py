@@ -139,7 +139,8 @@ def test_autonuma_is_switched_off_where_it_is_to_be(four_nodes: SharedGuest) -> 
 
 def test_pages_that_are_moved_within_their_node_are_none_of_the_migrated(four_nodes: SharedGuest) -> None:
     scatter = "cd /dev/shm && head -c 4M /dev/zero | split -b 4096 -a 3 - page && rm page*[acegikmoqsuwy]"
-    result = four_nodes.run("sh", "-c", f"{scatter} && echo 1 > /proc/sys/vm/compact_memory")
+    compact = "echo 1 > /proc/sys/vm/compact_memory"
+    result = four_nodes.run("sh", "-c", f"{scatter} && {compact}", config="no-autonuma")
     assert result["exit_code"] == 0
     assert result["kernel"]["compacted"] > 0
     assert result["migrated"] == 0

@@ -78,6 +78,7 @@ def test_too_little_memory_is_said_in_one_line(tmp_path: Path, mib: int) -> None
     done = subprocess.run(["sh", "-c", words], env=clean_environment(), capture_output=True, timeout=240)
     said = done.stderr.decode()
     if done.returncode:  # how much is enough is the machine's and the libraries' business
-        assert (done.returncode, said.count("\n")) == (3, 1), said
-        assert "not enough memory" in said
+        if not said.startswith("OpenBLAS error: Memory allocation"):  # which ends the process itself
+            assert done.returncode == 3 and "not enough memory" in said, said
+        assert said.count("\n") == 1, said
         assert not list(tmp_path.glob("job/*"))
