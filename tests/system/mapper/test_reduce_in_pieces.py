@@ -70,15 +70,15 @@ def test_a_trace_larger_than_memory_gives_the_same_part(tmp_path: Path) -> None:
         assert one.read_bytes() == other.read_bytes(), one.name
 
 
-@pytest.mark.parametrize("mib", [800, 1100])
+@pytest.mark.parametrize("mib", [1100, 1200])
 def test_too_little_memory_is_said_in_one_line(tmp_path: Path, mib: int) -> None:
-    """Not that the trace is damaged, and not as an error of numaplan's own."""
+    """Not that the trace is damaged, and not as an error of numaplan's own. With less than 1 GiB OpenBLAS or
+    glibc may end the process themselves, by chance."""
     trace = trace_of(tmp_path / "trace.db", 1_200_000)
     words = f"ulimit -v {mib << 10}; exec {BIN / 'nmap'} reduce {trace} -o {tmp_path / 'job'}"
     done = subprocess.run(["sh", "-c", words], env=clean_environment(), capture_output=True, timeout=240)
     said = done.stderr.decode()
     if done.returncode:  # how much is enough is the machine's and the libraries' business
-        if not said.startswith("OpenBLAS error: Memory allocation"):  # which ends the process itself
-            assert done.returncode == 3 and "not enough memory" in said, said
-        assert said.count("\n") == 1, said
+        assert (done.returncode, said.count("\n")) == (3, 1), said
+        assert "not enough memory" in said
         assert not list(tmp_path.glob("job/*"))
