@@ -88,7 +88,8 @@ def _is_number(text: str) -> bool:
 
 
 def _by_chance(siblings: Iterable[Mapping[int, int]], use: ThreadUse, idle: NDArray[np.bool_]) -> list[Twins]:
-    """siblings: thread by number, of each group; idle: (N,) who is, even if it runs beside the others."""
+    """siblings: thread by number, of each group; idle: (N,) who counts as idle though it
+    runs beside the others."""
     groups = []
     for by_number in siblings:
         own = np.array([by_number[number] for number in sorted(by_number)])

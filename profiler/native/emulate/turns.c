@@ -101,8 +101,8 @@ static void count_turn(struct em_thread *t) {
 }
 
 /* How long turns are now, in the mean. What several threads write all the time is taken once in a turn by each, and on a
- * machine with each write: while many lines are taken from others, all have short turns. In these a line that all write
- * is taken as much more often, so that fewer lines than it took to begin would keep them short: more are asked for. */
+ * machine with each write: while many lines are taken from others, all have short turns. In these each such line is
+ * taken more often, so that one alone would keep them short: that takes a larger part of the accesses. */
 static uint64_t length_of_turns(struct em_thread *t) {
     if (!em_options.fair || !em_options.cached || em_options.turn < SHORTER) return em_options.turn;
     uint64_t taken = t->record.caches.coherence;
