@@ -11,7 +11,8 @@ enum { MOST = 16, WORD = 32 };
 static char taken[MOST][WORD];
 static int count;
 
-static bool is_taken(const struct pt_process *part) {
+static bool is_taken(const struct pt_process *part, const struct pt_process *actual) {
+    (void)actual;
     for (int i = 0; i < count; i++)
         if (part->process == pt_hash(taken[i])) return true;
     return false;

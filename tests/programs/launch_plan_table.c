@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool is_odd(const struct pt_process *part) { return part->number % 2; }
+static bool is_odd(const struct pt_process *part, const struct pt_process *actual) {
+    (void)actual;
+    return part->number % 2;
+}
 
 static uint64_t touch(const struct pt_table *table) {
     uint64_t sum = 0;

@@ -23,9 +23,8 @@ enum { TRACER, PLAN, LOG, OVERRIDE, KNOWN };
 _Static_assert((int)NP_KEPT >= (int)PT_MASK, "a thread's mask is kept in what exec is given");
 
 static const char *const NAMES[KNOWN] = {"NUMAPLAN_TRACER", "NUMAPLAN_PLAN", "NUMAPLAN_LOG", "NUMAPLAN_OVERRIDE"};
-/* As this process was started: it may clear its environment later, or become another user. */
+/* As this process was started: it may clear its environment later. */
 static char *known[KNOWN];
-static uid_t user;
 
 struct room {
     char self[NP_PATH];
@@ -35,7 +34,6 @@ struct room {
 
 __attribute__((constructor(102))) static void remember(void) {
     size_t bytes = 0;
-    user = geteuid();
     for (int i = 0; i < KNOWN; i++) bytes += getenv(NAMES[i]) ? strlen(getenv(NAMES[i])) + 1 : 0;
     if (!bytes || !np_active()) return;
     char *text = (char *)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -152,24 +150,25 @@ void nf_exec_change(struct np_exec *call, void *given) {
     call->argv = argv;
 }
 
+/* As it will be after exec, which takes privileges from who has become somebody else: so does access. */
 static bool can(int mode, const char *folder, size_t length, const char *name) {
     char path[NP_PATH];
     if (length + strlen(name) >= sizeof path) return false;
     memcpy(path, folder, length);
     strcpy(path + length, name);
-    return faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0;
+    return access(path, mode) == 0;
 }
 
 /* Whether the program that is started will have this library and its plan. */
 static bool takes_us(const struct np_exec *call) {
     const char *preload = np_value_of(call->envp, PRELOAD);
-    if (geteuid() != user) return false;
+    if (geteuid() != getuid() || getegid() != getgid()) return false; /* the loader leaves us out */
     for (int i = PLAN; i <= LOG; i++) {
         const char *value = np_value_of(call->envp, NAMES[i]);
         if (!value || !known[i] || strcmp(value, known[i])) return false;
     }
     size_t length = 0;
-    const char *ours = preload && !call->spawns && call->fit == NP_FITS ? np_preload_of_us(preload, &length) : NULL;
+    const char *ours = preload && call->fit == NP_FITS ? np_preload_of_us(preload, &length) : NULL;
     return ours && can(R_OK, ours, length, "") && can(R_OK, known[PLAN], strlen(known[PLAN]), "") &&
            can(R_OK | W_OK, known[LOG], strlen(known[LOG]), "/control");
 }

@@ -11,17 +11,16 @@ enum { PROGRAM_BYTES = 16, MOST_CHOICES = 100 };
 /* By who runs the part's program: not by a shell that waits for it. A process's own part may be had for now by one that
  * was forked, whose number ran something else: that goes when it becomes this.
  */
-static bool is_taken(const struct pt_process *part) {
-    return np_is_played(part->process, part->program, part->process == np_process()->hash);
+static bool is_taken(const struct pt_process *part, const struct pt_process *by) {
+    return np_is_played(part->process, part->program, part->process == by->process);
 }
 
-/* Of what a process that we are in, or that we are about to become, runs. */
-static uint64_t played(uint64_t name, uint64_t program) {
-    const struct np_entry *own = np_process(), *parent = np_process_parent(own);
-    if (!parent) return name;
-    uint64_t above = atomic_load(&parent->plays);
+/* Of what a process that we are in, or that we are about to become or to make, runs. */
+static uint64_t played(const struct np_starts *who, uint64_t program) {
+    if (!who->parent) return who->hash;
+    uint64_t above = atomic_load(&who->parent->plays);
     struct pt_process actual = {
-        .process = name, .parent = above ? above : parent->hash, .program = program, .number = own->number};
+        .process = who->hash, .parent = above ? above : who->parent->hash, .program = program, .number = who->number};
     return pt_plays(&nf_plan.table, &actual, is_taken);
 }
 
@@ -33,9 +32,10 @@ static void take_part(const struct np_entry *own, uint64_t program, bool forked)
         np_choose_unseen(0, seen);
         return;
     }
+    struct np_starts who = {.parent = np_process_parent(own), .hash = own->hash, .number = own->number};
     for (int tries = 0; tries < MOST_CHOICES; tries++) {
         uint32_t choices = np_choices();
-        if (np_choose(played(own->hash, program), seen, choices)) return;
+        if (np_choose(played(&who, program), seen, choices)) return;
     }
 }
 
@@ -64,14 +64,14 @@ void nf_leave_part(void) {
 }
 
 const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) {
-    bool ranked = false;
+    struct np_starts who;
     *count = 0;
     if (!nf_plan.loaded || access(call->path, X_OK)) return NULL; /* it may point to nowhere */
-    uint64_t process = np_process_after_exec(call->envp, &ranked);
-    if (process && !ranked) process = played(process, pt_hash_program(call->path)); /* it is taken after exec */
+    if (!np_process_after_exec(call->envp, call->spawns, &who)) return NULL;
+    uint64_t process = who.ranked ? who.hash : played(&who, pt_hash_program(call->path)); /* it is taken after exec */
     /* It tells its program the cpus of those that the plan does not name: where it has none, it cannot. */
     const struct pt_thread *plan =
-        process && pt_find_thread(&nf_plan.table, 0, 0) ? pt_first_thread(&nf_plan.table, process) : NULL;
+        pt_find_thread(&nf_plan.table, 0, 0) ? pt_first_thread(&nf_plan.table, process) : NULL;
     *count = plan ? plan->cpus : 0;
     return plan ? &nf_plan.table.cpus[plan->first_cpu] : NULL;
 }

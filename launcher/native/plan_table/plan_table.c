@@ -227,11 +227,11 @@ static const struct pt_process *usual(const struct search *search) {
     return actual > largest ? last[turn - 1 - (actual - largest - 1) % turn] : near;
 }
 
-static const struct pt_process *find_part(const struct search *search, bool (*taken)(const struct pt_process *part)) {
+static const struct pt_process *find_part(const struct search *search, pt_taken *taken) {
     const struct pt_process *wanted = usual(search);
-    if (!wanted || !taken(wanted)) return wanted;
+    if (!wanted || !taken(wanted, search->actual)) return wanted;
     const struct pt_process *one = nearest(search, NULL);
-    while (one && (one == wanted || taken(one))) one = nearest(search, one);
+    while (one && (one == wanted || taken(one, search->actual))) one = nearest(search, one);
     return one ? one : wanted;
 }
 
@@ -241,13 +241,12 @@ const struct pt_process *pt_find_process(const struct pt_table *table, uint64_t 
     return NULL;
 }
 
-uint64_t pt_plays(const struct pt_table *table, const struct pt_process *actual,
-                  bool (*taken)(const struct pt_process *part)) {
+uint64_t pt_plays(const struct pt_table *table, const struct pt_process *actual, pt_taken *taken) {
     const struct pt_process *found = find_part(&(struct search){table, actual, false}, taken);
     if (!found) found = find_part(&(struct search){table, actual, true}, taken);
     for (uint32_t i = 0; i < table->header->processes && !found; i++) {
         const struct pt_process *one = &table->processes[i];
-        if (one->process == actual->parent && one->program == actual->program && !taken(one)) found = one;
+        if (one->process == actual->parent && one->program == actual->program && !taken(one, actual)) found = one;
     }
     return found ? found->process : actual->process;
 }

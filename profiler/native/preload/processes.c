@@ -143,11 +143,16 @@ static void name_entry(struct np_entry *entry, struct np_entry *parent, uint32_t
     entry->hash = rank || !parent ? hash_of_first(rank) : np_hash_child(parent->hash, number);
 }
 
-uint64_t np_process_after_exec(char *const *environment, bool *ranked) {
-    if (!self || atomic_load(&self->pid) != (uint32_t)getpid()) return 0;
+bool np_process_after_exec(char *const *environment, bool spawns, struct np_starts *starts) {
+    uint32_t pid = self ? atomic_load(&self->pid) : 0;
+    bool is_self = pid == (uint32_t)getpid() && !spawns;
+    if (!pid || (!is_self && pid != (uint32_t)(spawns ? getpid() : getppid()))) return false;
     uint32_t rank = self->in_job ? 0 : rank_in(environment);
-    *ranked = rank || self->rank;
-    return rank ? hash_of_first(rank) : self->hash;
+    starts->parent = is_self ? np_process_parent(self) : self;
+    starts->number = is_self ? self->number : atomic_load(&self->children) + 1;
+    starts->hash = rank ? hash_of_first(rank) : is_self ? self->hash : np_hash_child(self->hash, starts->number);
+    starts->ranked = rank || (is_self && self->rank);
+    return true;
 }
 
 static struct np_entry *add(struct np_entry *parent, uint32_t number, bool exec) {

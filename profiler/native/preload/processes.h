@@ -40,10 +40,17 @@ struct np_entry *np_process(void);
 struct np_entry *np_process_parent(const struct np_entry *entry); /* NULL: the first of its job */
 bool np_filtered_at_start(void); /* system calls were restricted, or nobody knows */
 uint32_t np_process_entry(void);
-/* Hash of the name that this process will have when it execs with this environment; 0: not known (a child of vfork).
- * ranked: it is a rank's, which no other process stands for.
+/* Who runs what this process starts: it itself, by exec, or its next child, if it is one of vfork by now or spawns. */
+struct np_starts {
+    const struct np_entry *parent; /* NULL: the first of its job */
+    uint64_t hash; /* of the name */
+    uint32_t number;
+    bool ranked; /* a rank, which no other process stands for */
+};
+/* With this environment; false: nobody knows. Of two children that a process makes at once both may be told the first
+ * one's name: who adds itself to the control file first has it.
  */
-uint64_t np_process_after_exec(char *const *environment, bool *ranked);
+bool np_process_after_exec(char *const *environment, bool spawns, struct np_starts *starts);
 /* What others see of a process in a part: a hash of its program, and whether it may run that for a moment only. */
 static inline uint32_t np_played(uint64_t program_hash, bool for_now) {
     return ((uint32_t)program_hash & ~1u) | (uint32_t)for_now;

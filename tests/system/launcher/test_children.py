@@ -4,11 +4,13 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from numaplan.launcher import LIBRARY
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanRegion, RegionKey, Run
 from tests.support.launching import build, nlaunch
@@ -167,19 +169,63 @@ for environment in (os.environ, {{}}):
     assert result.stdout.count(f"\\t{plan.threads[0].cpus[0]}\\n".encode()) == 2
 
 
-@pytest.mark.parametrize("way", ["exec", "fork"])
+AUDITED = {
+    "exec": ["env", "LD_AUDIT={0}", "{1}"],
+    "shell": ["sh", "-c", "LD_AUDIT={0} {1}; exit 0"],
+    "vfork": [
+        PYTHON,
+        "-c",
+        "import os, subprocess; subprocess.run(['{1}'], close_fds=False, env=dict(os.environ, LD_AUDIT='{0}'))",
+    ],
+    "posix_spawn": [
+        PYTHON,
+        "-c",
+        "import os; os.waitpid(os.posix_spawn('{1}', ['{1}'], dict(os.environ, LD_AUDIT='{0}')), 0)",
+    ],
+}
+
+
+@pytest.mark.parametrize("way", AUDITED)
 def test_a_program_is_on_its_cpus_before_its_loader_begins(tmp_path: Path, way: str) -> None:
     """What the loader reads and writes stays on the node where it ran."""
+    if AUDITED[way][0] == PYTHON and not Path(PYTHON).exists():
+        pytest.skip(f"no {PYTHON} here")
     flags = (*STRICT, "-shared", "-fPIC")
     library = compiled(PROGRAMS / "first_cpus.c", flags=flags, name="first_cpus.so")
     program = build("affinity")
     plan = plan_of_threads([("p0", "0"), ("p0.1", "0")])
-    started = ["env", f"LD_AUDIT={library}", program]
-    argv = started if way == "exec" else ["sh", "-c", " ".join([*started, "; exit 0"])]
+    argv = [word.format(library, program) for word in AUDITED[way]]
     alone = subprocess.run([program], capture_output=True, check=True)
     result, _ = nlaunch(plan, tmp_path, argv)
-    cpus = plan.threads[way == "fork"].cpus
+    cpus = plan.threads[way != "exec"].cpus
     assert result.stdout == f"starts on {cpus[0]}\n".encode() + alone.stdout, result.stderr
+
+
+AS_NOBODY = """
+import os, sys
+program, library, folder = *sys.argv[1:], os.environ["NUMAPLAN_LOG"]
+for path, mode in ((folder, 0o755), (f"{folder}/control", 0o666)):
+    os.chmod(path, mode)
+os.setgroups([]), os.setgid(65534), os.setuid(65534)
+os.execve(program, [program], dict(os.environ, LD_AUDIT=library))
+"""
+
+
+def test_so_is_one_that_another_user_starts(tmp_path: Path) -> None:
+    """Servers that root starts: where that user may read what we need."""
+    if os.geteuid() != 0 or not Path(PYTHON).exists() or not shutil.which("setpriv"):
+        pytest.skip(f"needs root and setpriv, to be somebody else, and {PYTHON}")
+    library = compiled(PROGRAMS / "first_cpus.c", flags=(*STRICT, "-shared", "-fPIC"), name="first_cpus.so")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        program, own = (shutil.copy(path, folder) for path in (build("affinity"), library))
+        argv = [PYTHON, "-c", AS_NOBODY, program, own]
+        loads = ["setpriv", "--reuid=65534", "--clear-groups", "test", "-r", str(LIBRARY)]
+        if subprocess.run(loads, check=False).returncode:
+            pytest.skip("others may not read this checkout")
+        plan = plan_of_threads([("p0", "0")])
+        result, _ = nlaunch(plan, tmp_path, argv)
+    assert result.stdout.startswith(f"starts on {plan.threads[0].cpus[0]}\n".encode()), result.stderr
 
 
 @pytest.mark.parametrize("flags", [(), ("-static",)])
