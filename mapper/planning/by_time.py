@@ -100,11 +100,6 @@ def _pools(timed: TimedTask, places: Nodes, threads: Sequence[tuple[str, str]], 
         )
     if not alone and (crowd := numbers.count(len(timed.pools) + 1)):
         lines.append(f"{crowd} threads hardly do anything: they may run wherever no other thread is")
-    if not alone and (before := sum(number > len(timed.pools) + 1 for number in numbers)):
-        lines.append(
-            f"{before} processes came just before those that work and hardly ran beside them: in the next run"
-            " they may be the first to work, so they may run wherever these do"
-        )
     return lines
 
 

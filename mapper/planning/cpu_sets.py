@@ -26,8 +26,7 @@ class CpuSets:
     """machine: its nodes are the places; pools: of exchangeable threads; pinned: cpu by thread; tied: threads
     that keep to their place although they are of a pool; staying: of each pool, whether its threads should
     stay on one of its places each; twins: idle threads may run wherever those that worked beside them may;
-    before: idle ones may run wherever any of those do that worked after them; crowd: idle threads that may
-    run wherever no other thread is."""
+    crowd: idle threads that may run wherever no other thread is."""
 
     def __init__(
         self,
@@ -38,14 +37,13 @@ class CpuSets:
         tied: Sequence[int] = (),
         staying: Sequence[bool] = (),
         twins: Sequence[Twins] = (),
-        before: Sequence[Twins] = (),
         crowd: Nodes | None = None,
     ) -> None:
         self._machine, self._use, self._pools, self._pinned = machine, use, pools, pinned
         self._seats: dict[bytes, Sets] = {}
         self._tied = list(tied)
         self._staying = staying or [False] * len(pools)
-        self._twins, self._before = list(twins), list(before)
+        self._twins = list(twins)
         self._crowd: Nodes = np.empty(0, np.int64) if crowd is None else crowd
 
     @property
@@ -177,9 +175,6 @@ class CpuSets:
             roams = one.pool >= 0 and not staying[one.pool]
             for thread in one.idle.tolist():
                 answer[thread] = self._every(places[one.busy]) if roams else nodes[places[thread]].cpus
-        for one in self._before:
-            for thread in one.idle.tolist():
-                answer[thread] = self._every(places[one.busy])
         if len(free := self._left_to_crowd(places)):
             for thread in self._crowd.tolist():
                 answer[thread] = self._every(free)
@@ -198,23 +193,18 @@ class CpuSets:
 
     def with_idle(self, places: Nodes) -> Nodes:
         """(N,) the same places, but idle threads are where those are that worked beside them, as if the turns
-        of these had begun with them and went on; those before others on one of their places; those of a crowd
-        where nobody else is."""
+        of these had begun with them and went on; those of a crowd where nobody else is."""
         answer = places.copy()
         for one in self._twins:
             turn = np.arange(len(one.idle)) - np.count_nonzero(one.idle < one.busy[0])
             answer[one.idle] = places[one.busy[turn % len(one.busy)]]
-        for one in self._before:
-            away = one.idle[~np.isin(places[one.idle], places[one.busy])]
-            answer[away] = places[one.busy[0]]
         if len(free := self._left_to_crowd(answer)):
             away = self._crowd[~np.isin(answer[self._crowd], free)]
             answer[away] = free[np.arange(len(away)) % len(free)]
         return answer
 
     def pool_numbers(self, places: Nodes) -> list[int]:
-        """(N,) number of each thread's pool, from 1 on, then a crowd's, then of those who may run wherever
-        threads after them do; 0: it is of none."""
+        """(N,) number of each thread's pool, from 1 on, a crowd's the last; 0: it is of none."""
         numbers = np.zeros(len(self._use.accesses), np.int64)
         for number, pool in enumerate(self._pools, 1):
             numbers[pool] = number
@@ -222,8 +212,6 @@ class CpuSets:
             numbers[one.idle] = one.pool + 1
         if len(self._left_to_crowd(places)):
             numbers[self._crowd] = len(self._pools) + 1
-        for number, one in enumerate(self._before, len(self._pools) + 2):
-            numbers[one.idle] = number if len(np.unique(places[one.busy])) > 1 else 0
         numbers[[*self._pinned, *self._tied]] = 0
         answer: list[int] = numbers.tolist()
         return answer

@@ -47,6 +47,7 @@ LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved 
 SHORT = 1e-9  # of a run whose length is not known (infinite), no time at all
 SELDOM = 1e-3  # of its time, that a thread may wait for a cpu and still stay where it is
 ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
+FEW_OF = 4  # siblings that work: for one in so many there may be one fewer before them in the next run
 
 
 class TimedTask:
@@ -85,7 +86,7 @@ class TimedTask:
             _not_given(one, given) for one in by_chance if use.exact and not np.isin(one.busy, roaming).any()
         ]
         self.by_chance = [one.busy for one in dealt_out]
-        may_work = [one for one in dealt_out if len(one.idle)]
+        may_work = [one for one in (*dealt_out, *children) if len(one.idle)]
         elsewhere = np.concatenate([given, *(one.idle for one in may_work)])
         twins = may_work + [
             one._replace(idle=np.setdiff1d(one.idle, elsewhere))
@@ -93,11 +94,9 @@ class TimedTask:
                 workload.threads, self.pools, workload.names, use.accesses, use.lines, workload.keeps
             )
         ]
-        before = [one for one in children if len(one.idle)]
-        apart = [one.idle for one in (*twins, *before)]
-        others = np.concatenate([given, *self.pools, *apart]).astype(np.int64)
+        others = np.concatenate([given, *self.pools, *(one.idle for one in twins)]).astype(np.int64)
         crowd = idle_crowd(use.accesses, use.lines, others, len(places.cpus))
-        self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, twins, before, crowd)
+        self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, twins, crowd)
         self.seen_on, self.ranks = task.seen_on, task.ranks
         self.ways = mean_transfers(self.machine, [node.cpus for node in places.nodes])
         self.problem = self._problem(task.nodes, task.cpus)
@@ -307,6 +306,7 @@ class TimedTask:
 
 
 def _not_given(twins: Twins, given: Sequence[int]) -> Twins:
-    """Those whose place is not given; as many idle ones as work, at most."""
+    """Those whose place is not given; of idle ones the last, by a few of which numbers may differ."""
     idle, busy = (own[~np.isin(own, given)] for own in (twins.idle, twins.busy))
-    return twins._replace(idle=idle[max(len(idle) - len(busy), 0) :], busy=busy)
+    few = -(-len(busy) // FEW_OF)
+    return twins._replace(idle=idle[max(len(idle) - few, 0) :], busy=busy)
