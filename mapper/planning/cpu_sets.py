@@ -25,8 +25,8 @@ Sets = list[tuple[int, ...]]
 class CpuSets:
     """machine: its nodes are the places; pools: of exchangeable threads; pinned: cpu by thread; tied: threads
     that keep to their place although they are of a pool; staying: of each pool, whether its threads should
-    stay on one of its places each; twins: idle threads may run wherever those that worked beside them may;
-    crowd: idle threads that may run wherever no other thread is."""
+    stay on one of its places each; twins: idle threads go on in turn where those are that work, or may run
+    wherever their pool may; crowd: idle threads that may run wherever no other thread is."""
 
     def __init__(
         self,

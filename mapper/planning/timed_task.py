@@ -47,7 +47,7 @@ LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved 
 SHORT = 1e-9  # of a run whose length is not known (infinite), no time at all
 SELDOM = 1e-3  # of its time, that a thread may wait for a cpu and still stay where it is
 ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
-FEW_OF = 4  # siblings that work: for one in so many there may be one fewer before them in the next run
+FEW_OF = 4  # siblings that work: for each so many one that came before them may work in the next run
 
 
 class TimedTask:
@@ -76,14 +76,16 @@ class TimedTask:
         places, staying = self.domains.machine, self.pages.staying
         given = [*task.nodes, *task.cpus]
         use = workload.use
-        children = [_not_given(one, given) for one in children]
+        children = [_may_come_first(one, given) for one in children]
         self.children = [one.busy for one in children]
         roaming = [
             thread for own, stays in zip(self.pools, staying, strict=True) if not stays for thread in own
         ]
         # Where lines are estimated, neighbours are not known to exchange more. And who roams is on all nodes.
         dealt_out = [
-            _not_given(one, given) for one in by_chance if use.exact and not np.isin(one.busy, roaming).any()
+            _may_come_first(one, given)
+            for one in by_chance
+            if use.exact and not np.isin(one.busy, roaming).any()
         ]
         self.by_chance = [one.busy for one in dealt_out]
         may_work = [one for one in (*dealt_out, *children) if len(one.idle)]
@@ -305,8 +307,9 @@ class TimedTask:
         return float(self.use.accesses.sum()) * ACCESS_NS + chosen.cost.total_ns
 
 
-def _not_given(twins: Twins, given: Sequence[int]) -> Twins:
-    """Those whose place is not given; of idle ones the last, by a few of which numbers may differ."""
+def _may_come_first(twins: Twins, given: Sequence[int]) -> Twins:
+    """Without those whose place is given; of the idle only the last, one for each FEW_OF that work: numbers
+    differ by a few from run to run."""
     idle, busy = (own[~np.isin(own, given)] for own in (twins.idle, twins.busy))
     few = -(-len(busy) // FEW_OF)
     return twins._replace(idle=idle[max(len(idle) - few, 0) :], busy=busy)

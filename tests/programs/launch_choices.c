@@ -64,20 +64,20 @@ static void one_by_one(void) {
     pid_t other = beside(choose);
     say("may choose after another did", np_choose(0, np_played(PROGRAM, false), before));
     say("may choose again", np_choose(PART, np_played(PROGRAM, false), np_choices()));
-    say("played", np_is_played(PART, PROGRAM, false));
-    say("by another program", np_is_played(PART, PROGRAM + 2, false));
+    say("played", np_is_played(PART, PROGRAM, false, np_process()));
+    say("by another program", np_is_played(PART, PROGRAM + 2, false, np_process()));
     bury(other);
-    say("played by a dead one or by itself", np_is_played(PART, PROGRAM, false));
+    say("played by a dead one or by itself", np_is_played(PART, PROGRAM, false, np_process()));
     other = beside(choose_and_end);
-    say("by one that has ended", np_is_played(PART, PROGRAM, false));
+    say("by one that has ended", np_is_played(PART, PROGRAM, false, np_process()));
     bury(other);
     other = beside(choose_for_now);
-    say("by one for now", np_is_played(PART, PROGRAM, false));
-    say("and surely", np_is_played(PART, PROGRAM, true));
+    say("by one for now", np_is_played(PART, PROGRAM, false, np_process()));
+    say("and surely", np_is_played(PART, PROGRAM, true, np_process()));
     bury(other);
     before = np_choices();
     bury(beside(begin));
-    say("by one that was killed in between", np_is_played(PART, PROGRAM, false));
+    say("by one that was killed in between", np_is_played(PART, PROGRAM, false, np_process()));
     say("which holds nobody up", np_choose(PART, np_played(PROGRAM, false), before));
 }
 
@@ -89,7 +89,7 @@ static void take_lowest(const int go[2], int taken) {
     if (read(go[0], &byte, 1)) _exit(1); /* its end: all others are there, too */
     do {
         choices = np_choices();
-        for (part = 1; np_is_played(part, PROGRAM, false);) part++;
+        for (part = 1; np_is_played(part, PROGRAM, false, np_process());) part++;
     } while (!np_choose(part, np_played(PROGRAM, false), choices));
     byte = (char)part;
     if (write(taken, &byte, 1) != 1) _exit(1);

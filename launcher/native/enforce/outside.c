@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/securebits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,9 @@ static bool can(int mode, const char *folder, size_t length, const char *name) {
 static bool takes_us(const struct np_exec *call) {
     const char *preload = np_value_of(call->envp, PRELOAD);
     if (geteuid() != getuid() || getegid() != getgid()) return false; /* the loader leaves us out */
+    if (prctl(PR_GET_SECUREBITS) & SECBIT_NO_SETUID_FIXUP) return false; /* access does not know then */
+    const char *slash = strrchr(call->path, '/');
+    if (np_only_carries(slash ? slash + 1 : call->path)) return false;
     for (int i = PLAN; i <= LOG; i++) {
         const char *value = np_value_of(call->envp, NAMES[i]);
         if (!value || !known[i] || strcmp(value, known[i])) return false;
@@ -173,8 +177,8 @@ static bool takes_us(const struct np_exec *call) {
            can(R_OK | W_OK, known[LOG], strlen(known[LOG]), "/control");
 }
 
-/* What is started finds the mask that the thread would have without us: without this library (env -i, chroot, another
- * user) nothing else would take the thread off its cpus. With it, it tells its program that mask, and starts on the cpus
+/* What is started finds the mask that the thread would have without us: without this library (env -i, chroot, a user who
+ * may not read it) nothing else would take the thread off its cpus. With it, it tells its program that mask, and starts on the cpus
  * of its plan: what the loader reads and writes is on their node.
  */
 bool nf_exec_leaves(struct np_exec *call) {

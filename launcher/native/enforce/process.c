@@ -12,7 +12,9 @@ enum { PROGRAM_BYTES = 16, MOST_CHOICES = 100 };
  * was forked, whose number ran something else: that goes when it becomes this.
  */
 static bool is_taken(const struct pt_process *part, const struct pt_process *by) {
-    return np_is_played(part->process, part->program, part->process == by->process);
+    const struct np_entry *own = np_process();
+    bool is_own = by->process == own->hash; /* not that of a child which is about to come */
+    return np_is_played(part->process, part->program, part->process == by->process, is_own ? own : NULL);
 }
 
 /* Of what a process that we are in, or that we are about to become or to make, runs. */
@@ -67,6 +69,7 @@ const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) 
     struct np_starts who;
     *count = 0;
     if (!nf_plan.loaded || access(call->path, X_OK)) return NULL; /* it may point to nowhere */
+    if (call->spawns && call->path[0] != '/') return NULL; /* from another folder it may be another program */
     if (!np_process_after_exec(call->envp, call->spawns, &who)) return NULL;
     uint64_t process = who.ranked ? who.hash : played(&who, pt_hash_program(call->path)); /* it is taken after exec */
     /* It tells its program the cpus of those that the plan does not name: where it has none, it cannot. */

@@ -86,6 +86,7 @@ const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t pr
 const struct pt_thread *pt_first_thread(const struct pt_table *table, uint64_t process);
 /* A child process of the plan, NULL: it has none of this name that tells what it ran. */
 const struct pt_process *pt_find_process(const struct pt_table *table, uint64_t process);
+typedef bool pt_taken(const struct pt_process *part, const struct pt_process *actual);
 /* Whose part in the plan a process has. Children are numbered by chance where a script waits for a server or a client
  * comes later: one that does not run what its number ran has the part of the child of `parent` nearest in number that
  * did, if there is one. Beyond the last of these, children go on in turn where the last ones have their cpus in turn.
@@ -94,7 +95,6 @@ const struct pt_process *pt_find_process(const struct pt_table *table, uint64_t 
  * A shell runs its last command in its own place or in a child, as it likes. So where no child of `parent` ran this, it
  * has, in the same way, the part of a child of one of these, or else that of `parent`, unless that is taken.
  */
-typedef bool pt_taken(const struct pt_process *part, const struct pt_process *actual);
 uint64_t pt_plays(const struct pt_table *table, const struct pt_process *actual, pt_taken *taken);
 /* What a thread gets that the plan does not name: what its process, or else any process, says of such. */
 const struct pt_thread *pt_find_unplanned(const struct pt_table *table, uint64_t process);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 enum { SEGMENTS = 64, NAME = 256, NOTES = 1024, SCRIPTS = 4, GO_BUILD_ID = 4 };
@@ -62,7 +63,8 @@ static bool gains_privileges(const char *path) {
     struct stat facts;
     if (stat(path, &facts)) return false;
     return (facts.st_mode & S_ISUID && facts.st_uid != geteuid()) ||
-           (facts.st_mode & S_ISGID && facts.st_mode & S_IXGRP && facts.st_gid != getegid());
+           (facts.st_mode & S_ISGID && facts.st_mode & S_IXGRP && facts.st_gid != getegid()) ||
+           (geteuid() && getxattr(path, "security.capability", NULL, 0) > 0);
 }
 
 enum np_fit np_fit_of(const char *path) {

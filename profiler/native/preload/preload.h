@@ -110,6 +110,7 @@ void np_log_text(const struct np_record *fields, const void *text, size_t bytes)
 bool np_active(void); /* starts the library if libc is ready; false when this process is not ours to see */
 bool np_awake(void); /* the same, without starting it */
 pid_t np_home(void); /* the process; a child of vfork is another */
+bool np_only_carries(const char *name); /* this library, for other programs (perf, the emulator) */
 
 /* ---- sandbox.c: processes that restrict their system calls ---- */
 

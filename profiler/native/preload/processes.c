@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VERSION = 2 };
+enum { VERSION = 2, SOON_MS = 10000 };
 
 struct control { /* 64 bytes, then the entries */
     char magic[8];
@@ -35,6 +35,7 @@ static uint32_t capacity; /* as it was when it was checked: others can write the
 static struct np_entry *entries, *self;
 static uint64_t fork_ns;
 static bool filtered;
+static _Atomic uint64_t told; /* the last number that a child was told, and when, in ms, in the upper half */
 static uint32_t inherited; /* log whose regions this image began with (fork), 0 after exec */
 static __thread uint32_t next_child __attribute__((tls_model("initial-exec")));
 
@@ -143,13 +144,25 @@ static void name_entry(struct np_entry *entry, struct np_entry *parent, uint32_t
     entry->hash = rank || !parent ? hash_of_first(rank) : np_hash_child(parent->hash, number);
 }
 
+/* Of the next child, which has its number when it adds itself: those that were told one are about to. */
+static uint32_t next_number(void) {
+    uint64_t last = atomic_load(&told), next;
+    uint32_t now_ms = (uint32_t)(np_now() / 1000000), added = atomic_load(&self->children);
+    do {
+        bool coming = (uint32_t)last > added && now_ms - (uint32_t)(last >> 32) < SOON_MS;
+        next = (uint64_t)now_ms << 32 | ((coming ? (uint32_t)last : added) + 1);
+    } while (!atomic_compare_exchange_weak(&told, &last, next));
+    return (uint32_t)next;
+}
+
 bool np_process_after_exec(char *const *environment, bool spawns, struct np_starts *starts) {
     uint32_t pid = self ? atomic_load(&self->pid) : 0;
     bool is_self = pid == (uint32_t)getpid() && !spawns;
     if (!pid || (!is_self && pid != (uint32_t)(spawns ? getpid() : getppid()))) return false;
+    if (!is_self && atomic_load(&control->used) >= capacity) return false;
     uint32_t rank = self->in_job ? 0 : rank_in(environment);
     starts->parent = is_self ? np_process_parent(self) : self;
-    starts->number = is_self ? self->number : atomic_load(&self->children) + 1;
+    starts->number = is_self ? self->number : next_number();
     starts->hash = rank ? hash_of_first(rank) : is_self ? self->hash : np_hash_child(self->hash, starts->number);
     starts->ranked = rank || (is_self && self->rank);
     return true;
@@ -216,6 +229,7 @@ void np_fork_child(uint32_t image) {
     if (!self) return;
     struct np_entry *parent = self;
     if (image) inherited = image;
+    atomic_store(&told, 0);
     fork_ns = np_now();
     self = add(parent, next_child, false);
     if (self) self->parent_image = inherited;
@@ -229,12 +243,12 @@ static bool is_alive(const struct np_entry *entry) {
     return pid && !atomic_load(&entry->end_ns) && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
 }
 
-bool np_is_played(uint64_t part, uint64_t program_hash, bool sure) {
+bool np_is_played(uint64_t part, uint64_t program_hash, bool sure, const struct np_entry *but) {
     uint32_t used = atomic_load(&control->used), wanted = np_played(program_hash, false);
     for (uint32_t i = 0; i < used && i < capacity; i++) {
         const struct np_entry *entry = &entries[i];
         uint32_t program = atomic_load(&entry->program);
-        if ((sure ? program : program & ~1u) != wanted || entry == self) continue;
+        if ((sure ? program : program & ~1u) != wanted || entry == but) continue;
         uint64_t plays = atomic_load(&entry->plays);
         if ((plays ? plays : entry->hash) == part && is_alive(entry)) return true;
     }

@@ -47,17 +47,17 @@ struct np_starts {
     uint32_t number;
     bool ranked; /* a rank, which no other process stands for */
 };
-/* With this environment; false: nobody knows. Of two children that a process makes at once both may be told the first
- * one's name: who adds itself to the control file first has it.
+/* With this environment; false: nobody knows, or it will have no name. A child that it makes has its number when it adds
+ * itself to the control file: this is the one that it will have if those before it come in order.
  */
 bool np_process_after_exec(char *const *environment, bool spawns, struct np_starts *starts);
 /* What others see of a process in a part: a hash of its program, and whether it may run that for a moment only. */
 static inline uint32_t np_played(uint64_t program_hash, bool for_now) {
     return ((uint32_t)program_hash & ~1u) | (uint32_t)for_now;
 }
-/* These need np_process(). Whether another process of the job, that lives, has this part and runs this program; sure:
- * not only for now. */
-bool np_is_played(uint64_t part, uint64_t program_hash, bool sure);
+/* These need np_process(). Whether a process of the job, other than this one, that lives has this part and runs this
+ * program; sure: not only for now. */
+bool np_is_played(uint64_t part, uint64_t program_hash, bool sure, const struct np_entry *but);
 /* No two processes take a part because nobody had it: who chooses asks how many choices there were, looks who has what,
  * and chooses. false: somebody else chose in between, so it is better done again. Nobody waits for one that was killed.
  */

@@ -13,9 +13,9 @@ static _Atomic int state;
 static _Atomic bool ended;
 static pid_t here; /* a vfork child runs in our memory, but has nothing to end */
 
-/* NUMAPLAN_SKIP: names of programs that only carry ours (perf, the emulator), joined by colons. */
-static bool skipped(void) {
-    const char *list = np_env("NUMAPLAN_SKIP"), *name = program_invocation_short_name;
+/* NUMAPLAN_SKIP: names of such programs, joined by colons. */
+bool np_only_carries(const char *name) {
+    const char *list = np_env("NUMAPLAN_SKIP");
     size_t length = strlen(name);
     while (list && *list) {
         size_t word = strcspn(list, ":");
@@ -54,7 +54,7 @@ static NP_COLD bool wake(void) {
     if (!atomic_compare_exchange_strong(&state, &expected, WAKING)) return false;
     int saved = errno;
     here = getpid();
-    bool ours = !skipped() && np_processes_open();
+    bool ours = !np_only_carries(program_invocation_short_name) && np_processes_open();
     if (ours) {
         pthread_atfork(before_fork, after_fork, forked);
         NP_TELL(start);

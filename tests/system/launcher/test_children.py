@@ -4,18 +4,16 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from numaplan.launcher import LIBRARY
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanRegion, RegionKey, Run
 from tests.support.launching import build, nlaunch
 from tests.support.outside import plan_of_threads
-from tests.support.programs import PROGRAMS, STRICT, compiled
+from tests.support.programs import PROGRAMS
 
 pytestmark = pytest.mark.system
 PYTHON = "/usr/bin/python3"
@@ -33,7 +31,10 @@ STARTS = {
     "a pipe": (["sh", "-c", "true | {0} 8; exit 0"], "p0.2"),
     "a script": (["{1}"], "p0"),
     "env": (["env", "-i", "A=1", "{0}", "8"], "p0"),
-    "vfork": ([PYTHON, "-c", "import subprocess; subprocess.run(['{0}', '8'], close_fds=False)"], "p0.1"),
+    "vfork": (
+        [PYTHON, "-c", "import subprocess; subprocess.run(['{0}', '8'], close_fds=False, cwd='/')"],
+        "p0.1",
+    ),
     "posix_spawn": (
         [PYTHON, "-c", "import os; os.waitpid(os.posix_spawn('{0}', ['a', '8'], dict()), 0)"],
         "p0.1",
@@ -124,6 +125,11 @@ ESCAPES = {
     "env": ["env", "-i", PYTHON, "-c", MASK],
     "shell": ["sh", "-c", f'unset LD_PRELOAD; exec {PYTHON} -c "{MASK}"'],
     "spawn": [PYTHON, "-c", "import os, sys; os.posix_spawn(sys.argv[1], sys.argv[1:], {}); os.wait()"],
+    "vfork": [
+        PYTHON,
+        "-c",
+        "import subprocess, sys; subprocess.run(sys.argv[1:], env={}, cwd='/', close_fds=False)",
+    ],
     "another user": ["setpriv", "--reuid=65534", "--clear-groups", PYTHON, "-c", MASK],
 }
 
@@ -131,11 +137,11 @@ ESCAPES = {
 @pytest.mark.skipif(not Path(PYTHON).exists(), reason=f"no {PYTHON} here")
 @pytest.mark.parametrize("way", ESCAPES)
 def test_a_program_that_leaves_the_library_behind_has_all_cpus(tmp_path: Path, way: str) -> None:
-    argv = [*ESCAPES[way], *([PYTHON, "-c", MASK] if way == "spawn" else [])]
+    argv = [*ESCAPES[way], *([PYTHON, "-c", MASK] if way in ("spawn", "vfork") else [])]
     if way == "another user" and (os.geteuid() != 0 or not shutil.which("setpriv")):
         pytest.skip("needs root and setpriv, to be somebody else")
     alone = subprocess.run(argv, capture_output=True, check=True)
-    result, _ = nlaunch(plan_of_threads([("p0", "0")]), tmp_path, argv)
+    result, _ = nlaunch(plan_of_threads([("p0", "0"), ("p0.1", "0")]), tmp_path, argv)
     assert (result.stdout, result.returncode) == (alone.stdout, 0)
 
 
@@ -167,65 +173,6 @@ for environment in (os.environ, {{}}):
     plan = plan_of_threads([("p0", "0")])
     result, _ = nlaunch(plan, tmp_path, [PYTHON, "-c", program])
     assert result.stdout.count(f"\\t{plan.threads[0].cpus[0]}\\n".encode()) == 2
-
-
-AUDITED = {
-    "exec": ["env", "LD_AUDIT={0}", "{1}"],
-    "shell": ["sh", "-c", "LD_AUDIT={0} {1}; exit 0"],
-    "vfork": [
-        PYTHON,
-        "-c",
-        "import os, subprocess; subprocess.run(['{1}'], close_fds=False, env=dict(os.environ, LD_AUDIT='{0}'))",
-    ],
-    "posix_spawn": [
-        PYTHON,
-        "-c",
-        "import os; os.waitpid(os.posix_spawn('{1}', ['{1}'], dict(os.environ, LD_AUDIT='{0}')), 0)",
-    ],
-}
-
-
-@pytest.mark.parametrize("way", AUDITED)
-def test_a_program_is_on_its_cpus_before_its_loader_begins(tmp_path: Path, way: str) -> None:
-    """What the loader reads and writes stays on the node where it ran."""
-    if AUDITED[way][0] == PYTHON and not Path(PYTHON).exists():
-        pytest.skip(f"no {PYTHON} here")
-    flags = (*STRICT, "-shared", "-fPIC")
-    library = compiled(PROGRAMS / "first_cpus.c", flags=flags, name="first_cpus.so")
-    program = build("affinity")
-    plan = plan_of_threads([("p0", "0"), ("p0.1", "0")])
-    argv = [word.format(library, program) for word in AUDITED[way]]
-    alone = subprocess.run([program], capture_output=True, check=True)
-    result, _ = nlaunch(plan, tmp_path, argv)
-    cpus = plan.threads[way != "exec"].cpus
-    assert result.stdout == f"starts on {cpus[0]}\n".encode() + alone.stdout, result.stderr
-
-
-AS_NOBODY = """
-import os, sys
-program, library, folder = *sys.argv[1:], os.environ["NUMAPLAN_LOG"]
-for path, mode in ((folder, 0o755), (f"{folder}/control", 0o666)):
-    os.chmod(path, mode)
-os.setgroups([]), os.setgid(65534), os.setuid(65534)
-os.execve(program, [program], dict(os.environ, LD_AUDIT=library))
-"""
-
-
-def test_so_is_one_that_another_user_starts(tmp_path: Path) -> None:
-    """Servers that root starts: where that user may read what we need."""
-    if os.geteuid() != 0 or not Path(PYTHON).exists() or not shutil.which("setpriv"):
-        pytest.skip(f"needs root and setpriv, to be somebody else, and {PYTHON}")
-    library = compiled(PROGRAMS / "first_cpus.c", flags=(*STRICT, "-shared", "-fPIC"), name="first_cpus.so")
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        program, own = (shutil.copy(path, folder) for path in (build("affinity"), library))
-        argv = [PYTHON, "-c", AS_NOBODY, program, own]
-        loads = ["setpriv", "--reuid=65534", "--clear-groups", "test", "-r", str(LIBRARY)]
-        if subprocess.run(loads, check=False).returncode:
-            pytest.skip("others may not read this checkout")
-        plan = plan_of_threads([("p0", "0")])
-        result, _ = nlaunch(plan, tmp_path, argv)
-    assert result.stdout.startswith(f"starts on {plan.threads[0].cpus[0]}\n".encode()), result.stderr
 
 
 @pytest.mark.parametrize("flags", [(), ("-static",)])
