@@ -1,5 +1,5 @@
-"""Programs are on their plan's cpus before their loader begins: what it reads and writes stays on the node where
-it ran."""
+"""Programs are on their plan's cpus before their loader begins: what it reads and writes stays on the node
+where it ran."""
 
 import os
 import shutil
