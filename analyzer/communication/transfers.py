@@ -33,11 +33,13 @@ class Transfers(msgspec.Struct, frozen=True):
         return not self.between and len(np.unique(self.process)) > 1
 
     def communication(self, start_ns: int | None = None, end_ns: int | None = None) -> Communication:
-        """Of the whole, or of the stretches whose middle lies in [start_ns, end_ns)."""
+        """Of the stretches whose middle lies in [start_ns, end_ns); None: from the first, or to the last."""
         threads = len(self.process)
         chosen = np.ones(len(self.events), bool)
-        if start_ns is not None and end_ns is not None:
-            chosen = (self.middle_ns >= start_ns) & (self.middle_ns < end_ns)
+        if start_ns is not None:
+            chosen &= self.middle_ns >= start_ns
+        if end_ns is not None:
+            chosen &= self.middle_ns < end_ns
         cell = self.writer[chosen] * threads + self.reader[chosen]
         directed = np.bincount(cell, self.events[chosen], minlength=threads * threads)
         matrix: Matrix = directed.astype(np.float64).reshape(threads, threads)

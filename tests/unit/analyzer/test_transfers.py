@@ -14,13 +14,18 @@ HEAP, STACK, FILE = 0x10000, 0x800000, 0xA00000
 Row = tuple[int, int, int, int, int, int]  # start, end, writer, reader, region, events
 
 
-def write(path: Path, transfers: Sequence[Row], processes: Sequence[str] = ("p0", "p0", "p0")) -> Path:
-    """The last two threads exchange a line in samples, in one file; those before use memory of their own."""
+def write(
+    path: Path, transfers: Sequence[Row], processes: Sequence[str] = ("p0", "p0", "p0"), first: int = 0
+) -> Path:
+    """The last two threads exchange a line in samples, in one file; those before use memory of their own.
+
+    first: when the first sample is.
+    """
     time = np.arange(400)
     thread = time % len(processes)
     shared = thread >= len(processes) - 2
     samples = {
-        "time_ns": time * 1000,
+        "time_ns": first + time * 1000,
         "thread": thread,
         "addr": np.where(shared, FILE, HEAP + 64 * thread),
         "is_write": shared,
@@ -81,6 +86,18 @@ def test_a_part_has_the_stretches_whose_middle_it_has(tmp_path: Path) -> None:
         assert [part.matrix[0].tolist() for part in parts] == [[0, 30, 0], [0, 0, 5]]
         with trace.between(0, 60_000) as part:
             assert analyze_trace(part).comm[0].tolist() == [0, 30, 0]
+
+
+def test_the_first_and_last_part_have_what_was_counted_beyond_the_samples(tmp_path: Path) -> None:
+    """Few samples of a short program leave much before the first and after the last."""
+    rows = [(0, 2, 0, 1, 0, 30), (10**9, 10**9 + 2, 2, 0, 0, 5)]
+    with Trace.open(write(tmp_path / "t.db", rows, first=1000)) as trace:
+        whole = analyze_trace(trace)
+        line = whole.timeline
+        assert line.start_ns > 1 and line.start_ns + len(line.per_thread) * line.slice_ns < 10**9
+        last = len(line.per_thread)
+        parts = communication_by_phase(trace, whole, [(0, last), (0, 1), (1, last)])
+    assert [part.matrix[0].tolist() for part in parts] == [[0, 30, 5], [0, 30, 0], [0, 0, 5]]
 
 
 @pytest.mark.parametrize("counted", [0, 700])
