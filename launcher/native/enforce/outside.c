@@ -178,8 +178,8 @@ static bool takes_us(const struct np_exec *call) {
 }
 
 /* What is started finds the mask that the thread would have without us: without this library (env -i, chroot, a user who
- * may not read it) nothing else would take the thread off its cpus. With it, it tells its program that mask, and starts on the cpus
- * of its plan: what the loader reads and writes is on their node.
+ * may not read it) nothing else would take the thread off its cpus. With it, it tells its program that mask, and starts
+ * on the cpus of its plan: what the loader reads and writes is on their node.
  */
 bool nf_exec_leaves(struct np_exec *call) {
     if (!known[PLAN] || !np_may_call()) return false;

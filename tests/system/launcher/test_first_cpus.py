@@ -3,8 +3,10 @@ where it ran."""
 
 import os
 import shutil
+import struct
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -111,17 +113,36 @@ os.execve(program, [program], dict(os.environ, LD_AUDIT=library))
 """
 
 
-def test_also_as_another_user_who_may_read_what_it_needs(tmp_path: Path) -> None:
-    """As a server does that root starts in the lab."""
+@pytest.fixture
+def others_folder() -> Iterator[Path]:
+    """One that everybody may look into; skips where nobody else can be, or may load the library."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("needs root and setpriv, to be somebody else")
     needs(PYTHON)
     loads = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "test", "-r", str(LIBRARY)]
     if subprocess.run(loads, check=False).returncode:
         pytest.skip("others may not read this checkout")
-    plan = plan_of(0)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        program, own = (shutil.copy(path, folder) for path in (build("affinity"), audit()))
-        result, _ = nlaunch(plan, tmp_path, [PYTHON, "-c", AS_NOBODY, program, own])
+        yield Path(folder)
+
+
+def test_also_as_another_user_who_may_read_what_it_needs(tmp_path: Path, others_folder: Path) -> None:
+    """As a server does that root starts in the lab."""
+    program, library = (shutil.copy(path, others_folder) for path in (build("affinity"), audit()))
+    plan = plan_of(0)
+    result, _ = nlaunch(plan, tmp_path, [PYTHON, "-c", AS_NOBODY, program, library])
     assert result.stdout.startswith(f"starts on {plan.threads[0].cpus[0]}\n".encode()), result.stderr
+
+
+def test_but_not_if_the_program_has_privileges_of_its_own(tmp_path: Path, others_folder: Path) -> None:
+    """Its loader leaves the library out."""
+    program = shutil.copy(build("affinity"), others_folder)
+    may_bind_to_low_ports = struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0)
+    try:
+        os.setxattr(program, "security.capability", may_bind_to_low_ports)
+        alone = subprocess.run([program], user=65534, group=65534, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"files have no capabilities here ({error})")
+    result, _ = nlaunch(plan_of(0), tmp_path, [PYTHON, "-c", AS_NOBODY, program, ""])
+    assert (result.stdout, result.returncode) == (alone.stdout, 0), result.stderr
