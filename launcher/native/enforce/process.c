@@ -70,6 +70,8 @@ const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) 
     *count = 0;
     if (!nf_plan.loaded || access(call->path, X_OK)) return NULL; /* it may point to nowhere */
     if (call->spawns && call->path[0] != '/') return NULL; /* from another folder it may be another program */
+    const char *slash = strrchr(call->path, '/');
+    if (np_only_carries(slash ? slash + 1 : call->path)) return NULL;
     if (!np_process_after_exec(call->envp, call->spawns, &who)) return NULL;
     uint64_t process = who.ranked ? who.hash : played(&who, pt_hash_program(call->path)); /* it is taken after exec */
     /* It tells its program the cpus of those that the plan does not name: where it has none, it cannot. */
