@@ -30,12 +30,9 @@ def communication_by_phase(
     samples = TraceSamples(trace)
     transfers = transfers_of(trace, samples.regions.process, samples.regions.private)
     if transfers and not transfers.partial:
-        # What was counted before the first sample is of the first slice, as it is of the whole run.
-        border: dict[int, int | None] = {
-            at: line.start_ns + at * line.slice_ns for part in chosen for at in part
-        }
-        border |= {0: None, len(line.per_thread): None}
-        return [transfers.communication(border[start], border[end]) for start, end in chosen]
+        # What was counted before the first sample is of the first slice, and what after the last of the last.
+        inner = {at: line.start_ns + at * line.slice_ns for at in range(1, len(line.per_thread))}
+        return [transfers.communication(inner.get(start), inner.get(end)) for start, end in chosen]
     found: list[Communication | None] = [None] * len(chosen)
     open_now: dict[int, CommunicationCounter] = {}
     for piece in samples.pieces():

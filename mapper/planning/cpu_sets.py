@@ -192,8 +192,8 @@ class CpuSets:
         return tuple(cpu for place in np.unique(places).tolist() for cpu in self._machine.nodes[place].cpus)
 
     def with_idle(self, places: Nodes) -> Nodes:
-        """(N,) the same places, but idle threads are where those are that worked beside them, as if the turns
-        of these had begun with them and went on; those of a crowd where nobody else is."""
+        """(N,) the same places, but idle threads are where their siblings are that work, as if the turns of
+        these had begun with them and went on; those of a crowd where nobody else is."""
         answer = places.copy()
         for one in self._twins:
             turn = np.arange(len(one.idle)) - np.count_nonzero(one.idle < one.busy[0])

@@ -47,7 +47,7 @@ LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved 
 SHORT = 1e-9  # of a run whose length is not known (infinite), no time at all
 SELDOM = 1e-3  # of its time, that a thread may wait for a cpu and still stay where it is
 ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
-FEW_OF = 4  # siblings that work: for each so many one that came before them may work in the next run
+WORKING_PER_IDLE = 4  # siblings: one that came before so many that work may work in the next run
 
 
 class TimedTask:
@@ -308,8 +308,8 @@ class TimedTask:
 
 
 def _may_come_first(twins: Twins, given: Sequence[int]) -> Twins:
-    """Without those whose place is given; of the idle only the last, one for each FEW_OF that work: numbers
-    differ by a few from run to run."""
+    """Without those whose place is given; of the idle only the last, one for each WORKING_PER_IDLE that work:
+    numbers differ by a few from run to run."""
     idle, busy = (own[~np.isin(own, given)] for own in (twins.idle, twins.busy))
-    few = -(-len(busy) // FEW_OF)
+    few = -(-len(busy) // WORKING_PER_IDLE)
     return twins._replace(idle=idle[max(len(idle) - few, 0) :], busy=busy)

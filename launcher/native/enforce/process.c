@@ -18,11 +18,13 @@ static bool is_taken(const struct pt_process *part, const struct pt_process *by)
 }
 
 /* Of what a process that we are in, or that we are about to become or to make, runs. */
-static uint64_t played(const struct np_starts *who, uint64_t program) {
-    if (!who->parent) return who->hash;
-    uint64_t above = atomic_load(&who->parent->plays);
-    struct pt_process actual = {
-        .process = who->hash, .parent = above ? above : who->parent->hash, .program = program, .number = who->number};
+static uint64_t played(const struct np_process_name *name, uint64_t program) {
+    if (!name->parent) return name->hash;
+    uint64_t above = atomic_load(&name->parent->plays);
+    struct pt_process actual = {.process = name->hash,
+                                .parent = above ? above : name->parent->hash,
+                                .program = program,
+                                .number = name->number};
     return pt_plays(&nf_plan.table, &actual, is_taken);
 }
 
@@ -34,10 +36,10 @@ static void take_part(const struct np_entry *own, uint64_t program, bool forked)
         np_choose_unseen(0, seen);
         return;
     }
-    struct np_starts who = {.parent = np_process_parent(own), .hash = own->hash, .number = own->number};
+    struct np_process_name name = np_process_name_of(own);
     for (int tries = 0; tries < MOST_CHOICES; tries++) {
         uint32_t choices = np_choices();
-        if (np_choose(played(&who, program), seen, choices)) return;
+        if (np_choose(played(&name, program), seen, choices)) return;
     }
 }
 
@@ -66,14 +68,15 @@ void nf_leave_part(void) {
 }
 
 const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) {
-    struct np_starts who;
+    struct np_process_name name;
     *count = 0;
     if (!nf_plan.loaded || access(call->path, X_OK)) return NULL; /* it may point to nowhere */
     if (call->spawns && call->path[0] != '/') return NULL; /* from another folder it may be another program */
     const char *slash = strrchr(call->path, '/');
     if (np_only_carries(slash ? slash + 1 : call->path)) return NULL;
-    if (!np_process_after_exec(call->envp, call->spawns, &who)) return NULL;
-    uint64_t process = who.ranked ? who.hash : played(&who, pt_hash_program(call->path)); /* it is taken after exec */
+    if (!np_process_after_exec(call->envp, call->spawns, &name)) return NULL;
+    uint64_t process =
+        name.ranked ? name.hash : played(&name, pt_hash_program(call->path)); /* it is taken after exec */
     /* It tells its program the cpus of those that the plan does not name: where it has none, it cannot. */
     const struct pt_thread *plan =
         pt_find_thread(&nf_plan.table, 0, 0) ? pt_first_thread(&nf_plan.table, process) : NULL;

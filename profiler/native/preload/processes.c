@@ -144,6 +144,10 @@ static void name_entry(struct np_entry *entry, struct np_entry *parent, uint32_t
     entry->hash = rank || !parent ? hash_of_first(rank) : np_hash_child(parent->hash, number);
 }
 
+struct np_process_name np_process_name_of(const struct np_entry *entry) {
+    return (struct np_process_name){np_process_parent(entry), entry->hash, entry->number, entry->rank};
+}
+
 /* Of the next child, which has its number when it adds itself: those that were told one are about to. */
 static uint32_t next_number(void) {
     uint64_t last = atomic_load(&told), next;
@@ -155,16 +159,15 @@ static uint32_t next_number(void) {
     return (uint32_t)next;
 }
 
-bool np_process_after_exec(char *const *environment, bool spawns, struct np_starts *starts) {
+bool np_process_after_exec(char *const *environment, bool spawns, struct np_process_name *name) {
     uint32_t pid = self ? atomic_load(&self->pid) : 0;
     bool is_self = pid == (uint32_t)getpid() && !spawns;
     if (!pid || (!is_self && pid != (uint32_t)(spawns ? getpid() : getppid()))) return false;
     if (!is_self && atomic_load(&control->used) >= capacity) return false;
-    uint32_t rank = self->in_job ? 0 : rank_in(environment);
-    starts->parent = is_self ? np_process_parent(self) : self;
-    starts->number = is_self ? self->number : next_number();
-    starts->hash = rank ? hash_of_first(rank) : is_self ? self->hash : np_hash_child(self->hash, starts->number);
-    starts->ranked = rank || (is_self && self->rank);
+    uint32_t rank = self->in_job ? 0 : rank_in(environment), number = is_self ? 0 : next_number();
+    *name = is_self ? np_process_name_of(self)
+                    : (struct np_process_name){self, np_hash_child(self->hash, number), number, false};
+    if (rank) name->hash = hash_of_first(rank), name->ranked = true;
     return true;
 }
 

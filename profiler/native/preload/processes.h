@@ -40,17 +40,18 @@ struct np_entry *np_process(void);
 struct np_entry *np_process_parent(const struct np_entry *entry); /* NULL: the first of its job */
 bool np_filtered_at_start(void); /* system calls were restricted, or nobody knows */
 uint32_t np_process_entry(void);
-/* Who runs what this process starts: it itself, by exec, or its next child, if it is one of vfork by now or spawns. */
-struct np_starts {
+struct np_process_name {
     const struct np_entry *parent; /* NULL: the first of its job */
-    uint64_t hash; /* of the name */
+    uint64_t hash;
     uint32_t number;
     bool ranked; /* a rank, which no other process stands for */
 };
-/* With this environment; false: nobody knows, or it will have no name. A child that it makes has its number when it adds
- * itself to the control file: this is the one that it will have if those before it come in order.
+struct np_process_name np_process_name_of(const struct np_entry *entry);
+/* Of who runs what is started with this environment: this process, or its next child, if this is a child of vfork, or
+ * spawns. false: nobody knows, or it will have none. A child has its number when it adds itself to the control file: this
+ * is the one that it will have if those before it come in order.
  */
-bool np_process_after_exec(char *const *environment, bool spawns, struct np_starts *starts);
+bool np_process_after_exec(char *const *environment, bool spawns, struct np_process_name *name);
 /* What others see of a process in a part: a hash of its program, and whether it may run that for a moment only. */
 static inline uint32_t np_played(uint64_t program_hash, bool for_now) {
     return ((uint32_t)program_hash & ~1u) | (uint32_t)for_now;

@@ -82,24 +82,22 @@ os.pwrite(file, os.pread(file, 4, 16), 20)
 """
 
 
-@pytest.mark.parametrize("way", [SPAWN, VFORK])
-def test_a_child_that_will_have_no_name_has_all_cpus(tmp_path: Path, way: str) -> None:
-    """The control file has room for so many processes: nothing would take it off those of a plan."""
-    needs(PYTHON)
-    program, library = build("affinity"), audit()
-    start = BY_PYTHON.format(library, program)
-    alone = subprocess.run(["env", f"LD_AUDIT={library}", program], capture_output=True, check=True)
-    result, _ = nlaunch(plan_of(1), tmp_path, [PYTHON, "-c", start + NO_ROOM + way])
-    assert (result.stdout, result.returncode) == (alone.stdout, 0)
+RELATIVE = "folder, name = os.path.split(program); os.chdir(folder); program = './' + name\n"
+NOT_KNOWN = {
+    "no room for its name, spawn": NO_ROOM + SPAWN,
+    "no room for its name, vfork": NO_ROOM + VFORK,
+    "posix_spawn may change the folder first": RELATIVE + SPAWN,
+}
 
 
-def test_a_relative_name_is_not_looked_up_here_for_a_child_elsewhere(tmp_path: Path) -> None:
-    """posix_spawn may change the folder first."""
+@pytest.mark.parametrize("way", NOT_KNOWN)
+def test_a_child_of_which_it_is_not_known_who_it_will_be_has_all_cpus(tmp_path: Path, way: str) -> None:
+    """Nothing would take it off those of a plan."""
     needs(PYTHON)
     program, library = build("affinity"), audit()
+    script = BY_PYTHON.format(library, program) + NOT_KNOWN[way]
     alone = subprocess.run(["env", f"LD_AUDIT={library}", program], capture_output=True, check=True)
-    script = f"os.chdir('{Path(program).parent}'); program = './{Path(program).name}'; " + SPAWN
-    result, _ = nlaunch(plan_of(1), tmp_path, [PYTHON, "-c", BY_PYTHON.format(library, program) + script])
+    result, _ = nlaunch(plan_of(1), tmp_path, [PYTHON, "-c", script])
     assert (result.stdout, result.returncode) == (alone.stdout, 0)
 
 
