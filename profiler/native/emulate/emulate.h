@@ -144,6 +144,7 @@ struct em_thread {
     struct cache_core core;
     int64_t turn_left; /* accesses left in this turn */
     int64_t turn_given; /* what is not yet counted of it: turn_left when it was last (part.c) */
+    uint64_t pace, pace_left; /* how fast it is now, and for how many turns more */
     int64_t turn_length;
     uint64_t turn_taken; /* lines from other cores, when it began, and those that the kernel copied since */
     int64_t gap_left; /* accesses until the next sample */

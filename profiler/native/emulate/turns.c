@@ -1,8 +1,8 @@
 /* Whose turn it is.
  *
  * Guest threads take turns of about `turn` accesses, or a fourth of that, the next one drawn at random from those
- * that wait, so that sharing shows even where the host has fewer cpus than the program threads. A guest runs in its
- * turn alone.
+ * that wait, so that sharing shows even where the host has fewer cpus than the program threads. For a while a thread's
+ * turns are shorter or longer than that, by up to an eighth. A guest runs in its turn alone.
  *
  * The order is the program's own, not the host's: a turn is drawn only once every thread that must come has come.
  * Those are threads just made, and threads that a futex call woke (`coming`); and a thread in a system call is
@@ -32,6 +32,9 @@
 #define SHORTER 4          /* times */
 #define ENOUGH 8           /* turns of usual length, that tell it, */
 #define LATELY 64          /* and the most that count in full */
+#define USUAL_PACE 128
+#define OTHER_PACE 16 /* more or less, at most */
+#define TURNS_AT_A_PACE 2048 /* in the mean */
 #define LATE_LIMIT (1u << 16)
 #define LATE_BURST 512 /* accesses to put aside before waiting again */
 
@@ -118,6 +121,18 @@ static uint64_t length_of_turns(struct em_thread *t) {
     return token.brief ? em_options.turn / SHORTER : em_options.turn;
 }
 
+/* The same for this thread, now: no two run equally fast for long, on a machine. Else threads that do equal work would
+ * stay in step, so that who takes the next piece of it is the same in each round. */
+static uint64_t length_at_pace(struct em_thread *t) {
+    uint64_t length = length_of_turns(t);
+    if (!em_options.fair) return length;
+    if (t->pace_left-- == 0) {
+        t->pace = USUAL_PACE - OTHER_PACE + em_next_random(&t->random) % (2 * OTHER_PACE + 1);
+        t->pace_left = TURNS_AT_A_PACE / 2 + em_next_random(&t->random) % TURNS_AT_A_PACE;
+    }
+    return length * t->pace / USUAL_PACE;
+}
+
 static void begin(struct em_thread *t) {
     int64_t now = em_options.fair ? em_clock_last() : em_host_ns(), last = t->turn_base + t->position;
     t->turn_base = (em_options.fair || now > last ? now : last) + 1;
@@ -126,7 +141,7 @@ static void begin(struct em_thread *t) {
     t->block_open = false;
     t->holding = true;
     /* Turns of equal length would fall into step with the program's own rhythm. */
-    uint64_t length = length_of_turns(t);
+    uint64_t length = length_at_pace(t);
     t->turn_left = (int64_t)(length / 2 + em_next_random(&t->random) % (length + 1)) + 1;
     if (t->turn_left > em_part_room()) t->turn_left = em_part_room();
     t->turn_given = t->turn_length = t->turn_left;
