@@ -24,7 +24,7 @@ from .larger_inputs import larger_inputs
 from .lasted import lasted_s
 from .mixing import with_mixed
 from .opening import TraceOpening
-from .pages import placed_pages
+from .pages import placed_pages, with_runtimes
 from .part import WHOLE, Part, part_note
 from .real_time import real_time_share
 from .use import thread_use
@@ -155,7 +155,9 @@ def part_pages(
     """Who uses which page in the part; who touched it first is asked of all that came before, too."""
     from numaplan.analyzer import TraceSamples
 
-    if trace.part is None or trace.part[0] <= 0:
+    if trace.part is None:
+        return with_runtimes(placed_pages(trace, threads, borders, samples), trace, threads)
+    if trace.part[0] <= 0:
         return placed_pages(trace, threads, borders, samples)
     start_ns, end_ns = trace.part
     with whole.between(0, end_ns) as until:

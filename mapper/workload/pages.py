@@ -74,6 +74,29 @@ def placed_pages(
     )
 
 
+def with_runtimes(counts: PageCounts, trace: Trace, threads: Sequence[int]) -> PageCounts:
+    """The same with what the loader and thread runtimes access, which is counted by thread, not by page.
+
+    They are in `elsewhere`, to memory that their thread touched first: most are the loader's, of which the
+    first thread makes its own pages. threads: as for `placed_pages`. Nothing changes where accesses were
+    sampled: there the samples stand for all.
+    """
+    if not counts.exact or counts.elsewhere is None:
+        return counts
+    from numaplan.analyzer import counter_totals
+
+    totals = counter_totals(trace)
+    if "loads" not in totals or "stores" not in totals:
+        return counts
+    beyond = np.maximum(totals["loads"], 0.0) + np.maximum(totals["stores"], 0.0)
+    for thread, made in trace.rows(
+        "SELECT thread, sum(greatest(loads, 0) + greatest(stores, 0)) FROM page_use "
+        f"WHERE thread >= 0 AND thread < {len(beyond)} GROUP BY thread"
+    ):
+        beyond[int(thread)] -= float(made)
+    return replace(counts, elsewhere=counts.elsewhere + np.diag(np.maximum(beyond, 0.0)[threads]))
+
+
 def mappings_joined(counts: PageCounts) -> PageCounts:
     """The same with one region for each mapping, be it seen in several processes.
 

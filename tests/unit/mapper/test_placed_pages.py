@@ -6,7 +6,7 @@ import numpy as np
 
 from numaplan.analyzer import PageCounts
 from numaplan.mapper import RegionKey
-from numaplan.mapper.workload.pages import mappings_joined, placed_pages
+from numaplan.mapper.workload.pages import mappings_joined, placed_pages, with_runtimes
 from numaplan.profiler import EVENT_CODE, Trace
 from tests.support.traces import write_trace
 
@@ -142,3 +142,29 @@ def test_a_mapping_of_several_processes_is_one() -> None:
     assert joined.toucher.tolist() == [0, 0, 1, 1, 0, 1, 2]
     assert joined.accesses.tolist() == [1, 3, 2, 4, 5, 6, 7]
     assert joined.lives[0].tolist() == [4, -1]
+
+
+def test_what_is_counted_by_thread_alone_is_to_memory_of_its_own(tmp_path: Path) -> None:
+    """The loader's accesses: 5 of thread 0. Of thread 2 there is no counter."""
+    page_use = [  # stretch, first use, thread, region, address, loads, stores, missed
+        (0, 10, 1, 0, 0, START, 3, 4, 0),
+        (0, 10, 2, 1, 0, START, 2, 0, 0),
+        (0, 10, 3, 2, 0, START + PAGE, 1, 0, 0),
+    ]
+    counters = [(10, 0, "loads", 7.0), (10, 0, "stores", 5.0), (10, 1, "loads", 2.0), (10, 1, "stores", 0.0)]
+    elsewhere = {}
+    for name, counted in (("exact", page_use), ("sampled", None)):
+        path = write_trace(
+            tmp_path / f"{name}.db",
+            {"time_ns": np.array([1]), "thread": 0, "addr": START, "region": 0},
+            threads(0, 0, 0),
+            [(0, "p0", "heap", "a", "b", START, 1 << 20, 0, 1, 0, -1)],
+            {"period": 1},
+            page_use=counted,
+            counters=counters,
+        )
+        with Trace.open(path) as trace:
+            stats = with_runtimes(placed_pages(trace, [1, 0, 2]), trace, [1, 0, 2])
+        assert stats.elsewhere is not None
+        elsewhere[name] = stats.elsewhere.tolist()
+    assert elsewhere == {"exact": [[0, 0, 0], [0, 5, 0], [0, 0, 0]], "sampled": [[0, 0, 0]] * 3}
