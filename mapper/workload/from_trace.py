@@ -155,7 +155,7 @@ def part_pages(
     """Who uses which page in the part; who touched it first is asked of all that came before, too."""
     from numaplan.analyzer import TraceSamples
 
-    if trace.part is None:
+    if trace.part is None:  # counters are of the whole run
         return with_runtimes(placed_pages(trace, threads, borders, samples), trace, threads)
     if trace.part[0] <= 0:
         return placed_pages(trace, threads, borders, samples)

@@ -88,13 +88,11 @@ def with_runtimes(counts: PageCounts, trace: Trace, threads: Sequence[int]) -> P
     totals = counter_totals(trace)
     if "loads" not in totals or "stores" not in totals:
         return counts
-    beyond = np.maximum(totals["loads"], 0.0) + np.maximum(totals["stores"], 0.0)
-    for thread, made in trace.rows(
-        "SELECT thread, sum(greatest(loads, 0) + greatest(stores, 0)) FROM page_use "
-        f"WHERE thread >= 0 AND thread < {len(beyond)} GROUP BY thread"
-    ):
-        beyond[int(thread)] -= float(made)
-    return replace(counts, elsewhere=counts.elsewhere + np.diag(np.maximum(beyond, 0.0)[threads]))
+    known = counts.thread >= 0
+    by_page = np.bincount(counts.thread[known], counts.all_accesses[known], len(threads))
+    made = (np.maximum(totals["loads"], 0.0) + np.maximum(totals["stores"], 0.0))[threads]
+    beyond = np.maximum(made - by_page - counts.elsewhere.sum(axis=1), 0.0)
+    return replace(counts, elsewhere=counts.elsewhere + np.diag(beyond))
 
 
 def mappings_joined(counts: PageCounts) -> PageCounts:

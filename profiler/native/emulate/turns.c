@@ -32,8 +32,8 @@
 #define SHORTER 4          /* times */
 #define ENOUGH 8           /* turns of usual length, that tell it, */
 #define LATELY 64          /* and the most that count in full */
-#define USUAL_PACE 128
-#define OTHER_PACE 16 /* more or less, at most */
+#define USUAL_PACE 128       /* of a thread: its turns are as long as usual */
+#define PACE_APART 16        /* from that, at most */
 #define TURNS_AT_A_PACE 2048 /* in the mean */
 #define LATE_LIMIT (1u << 16)
 #define LATE_BURST 512 /* accesses to put aside before waiting again */
@@ -127,7 +127,7 @@ static uint64_t length_at_pace(struct em_thread *t) {
     uint64_t length = length_of_turns(t);
     if (!em_options.fair) return length;
     if (t->pace_left-- == 0) {
-        t->pace = USUAL_PACE - OTHER_PACE + em_next_random(&t->random) % (2 * OTHER_PACE + 1);
+        t->pace = USUAL_PACE - PACE_APART + em_next_random(&t->random) % (2 * PACE_APART + 1);
         t->pace_left = TURNS_AT_A_PACE / 2 + em_next_random(&t->random) % TURNS_AT_A_PACE;
     }
     return length * t->pace / USUAL_PACE;

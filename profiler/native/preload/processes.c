@@ -167,7 +167,10 @@ bool np_process_after_exec(char *const *environment, bool spawns, struct np_proc
     uint32_t rank = self->in_job ? 0 : rank_in(environment), number = is_self ? 0 : next_number();
     *name = is_self ? np_process_name_of(self)
                     : (struct np_process_name){self, np_hash_child(self->hash, number), number, false};
-    if (rank) name->hash = hash_of_first(rank), name->ranked = true;
+    if (rank) {
+        name->hash = hash_of_first(rank);
+        name->ranked = true;
+    }
     return true;
 }
 
