@@ -1,5 +1,6 @@
 """What leaves the caches of the virtual machine is what programs make leave them."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,21 @@ def test_a_line_that_two_cpus_write_in_turns_moves_each_time(small_caches: Share
     assert near["lines_between_nodes"] < rounds / 10
     assert far["lines_between_nodes"] >= 2 * rounds
     assert far["costs"]["lines_ns"] > 2 * near["costs"]["lines_ns"]
+
+
+def test_vcpus_take_turns_of_some_thousand_accesses_on_fewer_cpus_of_the_host(
+    lab: Path,  # noqa: ARG001
+    machine: Path,
+) -> None:
+    """Of its own accord the host's kernel would let each of the two write for milliseconds: a few times each."""
+    usable, rounds = os.sched_getaffinity(0), 400_000
+    os.sched_setaffinity(0, {min(usable)})
+    try:
+        with open_session(Request(["/bin/true"], str(machine), cache=True), silent) as session:
+            moved = lines(SharedGuest(session), "contend", 0, 1, rounds)["lines_moved"]
+    finally:
+        os.sched_setaffinity(0, usable)
+    assert moved[0][1] > rounds / 4096 and moved[1][0] > rounds / 4096
 
 
 def test_a_page_that_is_moved_goes_from_the_caches_of_who_wrote_it_to_those_of_who_moves_it(

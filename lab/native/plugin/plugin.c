@@ -23,6 +23,7 @@
 #include "samples.h"
 #include "sampling.h"
 #include "sharing.h"
+#include "turns.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -157,6 +158,7 @@ static inline __attribute__((always_inline)) void count(unsigned vcpu, qemu_plug
     struct lab_row *row = lab_rows_current[vcpu];
     row->accesses[node] += parts;
     lab_sharing_access(vcpu, parts);
+    lab_turns_access(vcpu, parts);
     lab_polls_access(row, node, parts);
     bool store = qemu_plugin_mem_is_store(info), exact = own && node != NODE_UNKNOWN && lab_exact_counts(vcpu, info);
     struct lab_answer answer = {.level = LEVEL_UNKNOWN};
@@ -236,6 +238,7 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
     vcpus = (unsigned)info->system.max_vcpus;
     if ((lab_kernel.cached && !caches_settle()) || !lab_rows_open(vcpus, lab_kernel.cached)) return -1;
     lab_sharing_open(vcpus);
+    lab_turns_open(vcpus);
     if (samples && !lab_sampling_open(samples, vcpus)) {
         fprintf(stderr, "numaplan lab: cannot use %s for samples\n", samples);
         return -1;

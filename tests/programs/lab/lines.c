@@ -2,6 +2,7 @@
  * stream CPU NODE BYTES PASSES: reads each cache line of memory on a node once a pass.
  * own CPU CPU BYTES PASSES: two threads do so with so many bytes each, which each has touched first.
  * turns CPU CPU ROUNDS: two threads write one line in turns, each as soon as it has seen the other's write.
+ * contend CPU CPU ROUNDS: two threads write one line so often each, at the same time.
  * moved CPU CPU BYTES: the first cpu writes each line of so much memory, the second moves it to its node and reads it.
  * filled CPU CPU BYTES: on the first the kernel reads a file into memory, of which the second reads each line.
  * halves CPU CPU BYTES: the same by halves of lines, of which the second reads each before the next one comes.
@@ -61,6 +62,16 @@ static void *take_turns(void *argument) {
         while (atomic_load_explicit(&turn, memory_order_acquire) != 2 * round + mine) sched_yield();
         atomic_store_explicit(&turn, 2 * round + mine + 1, memory_order_release);
     }
+    return NULL;
+}
+
+static _Alignas(LINE) atomic_long ready;
+
+static void *contend(void *argument) {
+    pin((int)((long)argument & 0xffff));
+    atomic_fetch_add(&ready, 1);
+    while (atomic_load(&ready) < 2) sched_yield();
+    for (long round = 0; round < rounds; round++) atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed);
     return NULL;
 }
 
@@ -168,7 +179,8 @@ static int between(const char *how, int first, int second) {
 
 int main(int argc, char **argv) {
     if (argc != 6 && argc != 5) return 2;
-    void *(*work)(void *) = argc == 6 ? stream_own : take_turns;
+    bool contends = !strcmp(argv[1], "contend");
+    void *(*work)(void *) = argc == 6 ? stream_own : contends ? contend : take_turns;
     pthread_t other;
     if (argc == 6) {
         bytes = strtoul(argv[4], NULL, 10);
@@ -176,7 +188,7 @@ int main(int argc, char **argv) {
     } else {
         rounds = atol(argv[4]);
     }
-    if (argc == 5 && strcmp(argv[1], "turns")) return between(argv[1], atoi(argv[2]), atoi(argv[3]));
+    if (argc == 5 && !contends && strcmp(argv[1], "turns")) return between(argv[1], atoi(argv[2]), atoi(argv[3]));
     if (!strcmp(argv[1], "stream")) return stream(atoi(argv[2]), atoi(argv[3])) != NULL;
     if (pthread_create(&other, NULL, work, (void *)(atol(argv[3]) | 1 << 16))) return 1;
     work((void *)atol(argv[2]));
