@@ -8,8 +8,8 @@
  *
  * Arguments: directory=PATH, where `calibration` and `counts` are written; samples=PATH, memory shared with the guest
  * for the sampler (none: no samples); those of the cache model, if caches are to be modelled, and queued_at=OFFSET of a
- * task's sched_info.last_queued, if waiting for cpus is to be counted; record=PERIOD, if the
- * accesses are to be recorded in that directory, and turn=ACCESSES; transfers=on, page_use=on, if they are to be counted
+ * task's sched_info.last_queued, if waiting for cpus is to be counted; turn=ACCESSES of a vcpu's turn (turns.h);
+ * record=PERIOD, if the accesses are to be recorded in that directory; transfers=on, page_use=on, if they are to be counted
  * exactly too (exact.h), with llc_own=SIZES and runtime=PATH (runtime.h), in a part of the run (part.h): who could
  * run is then written down, too (running.h).
  */
@@ -48,6 +48,7 @@ static bool read_argument(char *text, const char **samples) {
     if (!strcmp(text, "runtime")) return lab_runtime_open(value);
     if (!strcmp(text, "queued_at")) return (lab_kernel.queued_at = strtoul(value, NULL, 10));
     if (lab_recording_option(text, value) || lab_exact_option(text, value) || lab_part_option(text, value)) return true;
+    if (lab_turns_option(text, value)) return true;
     if (!reach_option(text, value) && !caches_option(text, value)) return false;
     return lab_kernel.cached = true;
 }
@@ -158,7 +159,6 @@ static inline __attribute__((always_inline)) void count(unsigned vcpu, qemu_plug
     struct lab_row *row = lab_rows_current[vcpu];
     row->accesses[node] += parts;
     lab_sharing_access(vcpu, parts);
-    lab_turns_access(vcpu, parts);
     lab_polls_access(row, node, parts);
     bool store = qemu_plugin_mem_is_store(info), exact = own && node != NODE_UNKNOWN && lab_exact_counts(vcpu, info);
     struct lab_answer answer = {.level = LEVEL_UNKNOWN};
@@ -166,15 +166,16 @@ static inline __attribute__((always_inline)) void count(unsigned vcpu, qemu_plug
     unsigned flags = (store ? SAMPLES_STORE : 0) | (lab_lines_inside(answer.level) ? SAMPLES_CACHED : 0);
     if (lab_sampling_due(vcpu, parts)) lab_sampling_take(vcpu, address, (uint64_t)(uintptr_t)code, flags, node);
     if (exact) lab_exact_access(vcpu, info, address, key, node, &answer);
-    if (!lab_recording) return;
-    record(vcpu, info,
-           &(struct lab_recorded_access){.task = lab_rows_current[vcpu]->task,
-                                         .address = address,
-                                         .physical = key,
-                                         .code = (uint64_t)(uintptr_t)code,
-                                         .node = (uint8_t)node,
-                                         .level = (uint8_t)answer.level,
-                                         .reach = answer.reach.sizes});
+    if (lab_recording)
+        record(vcpu, info,
+               &(struct lab_recorded_access){.task = lab_rows_current[vcpu]->task,
+                                             .address = address,
+                                             .physical = key,
+                                             .code = (uint64_t)(uintptr_t)code,
+                                             .node = (uint8_t)node,
+                                             .level = (uint8_t)answer.level,
+                                             .reach = answer.reach.sizes});
+    lab_turns_access(vcpu, parts);
 }
 
 /* A store behind MARK_PAGE. */
@@ -238,7 +239,6 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
     vcpus = (unsigned)info->system.max_vcpus;
     if ((lab_kernel.cached && !caches_settle()) || !lab_rows_open(vcpus, lab_kernel.cached)) return -1;
     lab_sharing_open(vcpus);
-    lab_turns_open(vcpus);
     if (samples && !lab_sampling_open(samples, vcpus)) {
         fprintf(stderr, "numaplan lab: cannot use %s for samples\n", samples);
         return -1;

@@ -1,12 +1,9 @@
 #include "recording.h"
 
-#include "exact.h"
-#include "running.h"
 #include "sampling.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,9 +11,9 @@
 #define BUFFERED 1024u
 
 bool lab_recording;
-struct lab_recording_turn lab_recording_turns[VCPUS_MAX];
+struct lab_recording_gap lab_recording_gaps[VCPUS_MAX];
 
-static uint64_t period, turn = 1000;
+static uint64_t period;
 static int problem; /* errno of the first write that failed */
 static struct vcpu {
     _Alignas(64) struct lab_recorded_access *buffer;
@@ -28,10 +25,8 @@ static struct vcpu {
 static unsigned vcpu_count;
 
 bool lab_recording_option(const char *name, const char *value) {
-    uint64_t number = strtoull(value, NULL, 10);
-    if (!strcmp(name, "turn")) return (turn = number) > 0;
     if (strcmp(name, "record")) return false;
-    return lab_recording = (period = number) > 0;
+    return lab_recording = (period = strtoull(value, NULL, 10)) > 0;
 }
 
 /* Up to twice the period, so that no loop of the program keeps step with it; the period in the mean. */
@@ -47,7 +42,7 @@ static bool open_one(struct vcpu *vcpu, const char *directory, unsigned number) 
     vcpu->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     vcpu->buffer = malloc(BUFFERED * sizeof *vcpu->buffer);
     vcpu->random = number + 1;
-    lab_recording_turns[number] = (struct lab_recording_turn){next_gap(vcpu), (int64_t)turn};
+    lab_recording_gaps[number].left = next_gap(vcpu);
     return vcpu->file >= 0 && vcpu->buffer;
 }
 
@@ -82,14 +77,7 @@ void lab_recording_take(unsigned number, const struct lab_recorded_access *acces
     next->physical = lab_nodes_physical(access->physical + offset);
     next->store = store;
     if (++vcpu->used == BUFFERED) flush(vcpu);
-    lab_recording_turns[number].gap_left = next_gap(vcpu);
-}
-
-void lab_recording_pass(unsigned number) {
-    lab_recording_turns[number].turn_left = (int64_t)turn;
-    lab_exact_check();
-    lab_running_check();
-    sched_yield();
+    lab_recording_gaps[number].left = next_gap(vcpu);
 }
 
 void lab_recording_finish(FILE *status, int failed) {

@@ -1,9 +1,6 @@
 /*
  * A recording of the program's accesses: one in so many, of each vcpu, in the order in which they were made, in a file
  * `recorded-VCPU` for each vcpu, and exact counts by task (rows.h).
- *
- * Vcpus take turns: after so many accesses each lets another one go on. Where they are more than the host's cpus, one
- * would otherwise be far ahead of those that share its memory.
  */
 #ifndef NUMAPLAN_LAB_RECORDING_H
 #define NUMAPLAN_LAB_RECORDING_H
@@ -22,13 +19,12 @@ struct lab_recorded_access {
 };
 _Static_assert(sizeof(struct lab_recorded_access) == 48, "the reader relies on it");
 
-struct lab_recording_turn {
-    _Alignas(64) int64_t gap_left; /* accesses to the next sample of this vcpu; only its thread touches it */
-    int64_t turn_left;             /* accesses until another vcpu may go on */
+struct lab_recording_gap {
+    _Alignas(64) int64_t left; /* accesses to the next sample of this vcpu; only its thread touches it */
 };
 
 extern bool lab_recording; /* whether there is one */
-extern struct lab_recording_turn lab_recording_turns[VCPUS_MAX];
+extern struct lab_recording_gap lab_recording_gaps[VCPUS_MAX];
 
 bool lab_recording_option(const char *name, const char *value); /* false: not one of these, or not valid */
 bool lab_recording_start(const char *directory, unsigned vcpus);
@@ -36,7 +32,6 @@ void lab_recording_finish(FILE *status, int failed); /* errno of another part; n
 void lab_recording_set_cpu(unsigned vcpu, unsigned cpu);
 /* One part of an access, which has the key of its place (nodes.h) for its physical address. */
 void lab_recording_take(unsigned vcpu, const struct lab_recorded_access *access, unsigned offset, bool store);
-void lab_recording_pass(unsigned vcpu);
 
 /* A random number and the next state, which is not 0 (xorshift64). */
 static inline uint64_t lab_random(uint64_t *state) {
@@ -48,9 +43,7 @@ static inline uint64_t lab_random(uint64_t *state) {
 
 /* At each access, or each half of a wide one: whether it is to be written down. */
 static inline bool lab_recording_due(unsigned vcpu) {
-    struct lab_recording_turn *turn = &lab_recording_turns[vcpu];
-    if (__builtin_expect(--turn->turn_left <= 0, 0)) lab_recording_pass(vcpu);
-    return __builtin_expect(--turn->gap_left <= 0, 0);
+    return __builtin_expect(--lab_recording_gaps[vcpu].left <= 0, 0);
 }
 
 #endif

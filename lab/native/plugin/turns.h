@@ -1,24 +1,26 @@
-/* The vcpus' turns on the host's cpus, where these are fewer.
+/* Vcpus take turns on the host's cpus, of which there may be fewer.
  *
- * The host's kernel gives a vcpu some milliseconds at a time: a hundred thousand accesses, for which it has to itself
- * what threads contend for. On a machine each of them takes such a line from the others all the time. So a vcpu gives
- * the host's cpu up after some thousand accesses, as threads do under emulation. */
+ * The host's kernel lets a thread run for milliseconds: a hundred thousand accesses, for which no other vcpu could take
+ * a line from this one. So each offers the host's cpu to the others after some accesses of user code. */
 #ifndef NUMAPLAN_LAB_TURNS_H
 #define NUMAPLAN_LAB_TURNS_H
 
-#include "sharing.h"
+#include "rows.h"
 
-#include <sched.h>
+struct lab_turn {
+    _Alignas(64) int64_t left; /* accesses of this vcpu; only its thread touches it */
+    uint64_t random;
+};
+extern struct lab_turn lab_turns[VCPUS_MAX];
 
-enum { TURN = 2048 }; /* accesses, a power of two */
+bool lab_turns_option(const char *name, const char *value); /* false: not of turns, or not valid */
+void lab_turns_pass(unsigned vcpu);
 
-extern bool lab_turns_taken;
-
-void lab_turns_open(unsigned vcpus);
-
-/* When a vcpu has made so many accesses, the last of all that lab_sharing_access was told. */
+/* When an access is counted, and recorded where it is to be: others may go on before this returns. */
 static inline void lab_turns_access(unsigned vcpu, uint64_t parts) {
-    if (__builtin_expect(lab_sharing_made[vcpu].accesses % TURN < parts, 0) && lab_turns_taken) sched_yield();
+    struct lab_turn *turn = &lab_turns[vcpu];
+    turn->left -= (int64_t)parts;
+    if (__builtin_expect(turn->left <= 0, 0)) lab_turns_pass(vcpu);
 }
 
 #endif
