@@ -80,7 +80,7 @@ def test_vcpus_take_turns_of_some_thousand_accesses_on_fewer_cpus_of_the_host(
     lab: Path,  # noqa: ARG001
     machine: Path,
 ) -> None:
-    """The host's kernel would let each of the two write for milliseconds, so that the line moved a few times."""
+    """The host's kernel would let each of the two write for milliseconds: a few moves of the line."""
     usable, rounds = os.sched_getaffinity(0), 400_000
     os.sched_setaffinity(0, {min(usable)})
     try:
