@@ -47,8 +47,8 @@ static bool read_argument(char *text, const char **samples) {
         return (size_t)snprintf(directory, sizeof directory, "%s", value) < sizeof directory;
     if (!strcmp(text, "runtime")) return lab_runtime_open(value);
     if (!strcmp(text, "queued_at")) return (lab_kernel.queued_at = strtoul(value, NULL, 10));
-    if (lab_recording_option(text, value) || lab_exact_option(text, value) || lab_part_option(text, value)) return true;
-    if (lab_turns_option(text, value)) return true;
+    if (lab_recording_option(text, value) || lab_turns_option(text, value)) return true;
+    if (lab_exact_option(text, value) || lab_part_option(text, value)) return true;
     if (!reach_option(text, value) && !caches_option(text, value)) return false;
     return lab_kernel.cached = true;
 }
@@ -175,7 +175,7 @@ static inline __attribute__((always_inline)) void count(unsigned vcpu, qemu_plug
                                              .node = (uint8_t)node,
                                              .level = (uint8_t)answer.level,
                                              .reach = answer.reach.sizes});
-    lab_turns_access(vcpu, parts);
+    if (lab_kernel.cached || lab_recording) lab_turns_access(vcpu, parts); /* else the order tells nothing */
 }
 
 /* A store behind MARK_PAGE. */

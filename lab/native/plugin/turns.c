@@ -1,7 +1,6 @@
 #include "turns.h"
 
 #include "exact.h"
-#include "kernel.h"
 #include "recording.h"
 #include "running.h"
 
@@ -41,10 +40,6 @@ static void shorten_slices(void) {
 
 void lab_turns_pass(unsigned vcpu) {
     struct lab_turn *turn = &lab_turns[vcpu];
-    if (!lab_kernel.cached && !lab_recording) { /* nobody counts lines, nor asks in which order they are accessed */
-        turn->left = INT64_MAX;
-        return;
-    }
     if (!turn->random) {
         shorten_slices();
         turn->random = vcpu + 1;

@@ -179,8 +179,7 @@ static int between(const char *how, int first, int second) {
 
 int main(int argc, char **argv) {
     if (argc != 6 && argc != 5) return 2;
-    bool contends = !strcmp(argv[1], "contend");
-    void *(*work)(void *) = argc == 6 ? stream_own : contends ? contend : take_turns;
+    void *(*work)(void *) = argc == 6 ? stream_own : strcmp(argv[1], "contend") ? take_turns : contend;
     pthread_t other;
     if (argc == 6) {
         bytes = strtoul(argv[4], NULL, 10);
@@ -188,7 +187,7 @@ int main(int argc, char **argv) {
     } else {
         rounds = atol(argv[4]);
     }
-    if (argc == 5 && !contends && strcmp(argv[1], "turns")) return between(argv[1], atoi(argv[2]), atoi(argv[3]));
+    if (work == take_turns && strcmp(argv[1], "turns")) return between(argv[1], atoi(argv[2]), atoi(argv[3]));
     if (!strcmp(argv[1], "stream")) return stream(atoi(argv[2]), atoi(argv[3])) != NULL;
     if (pthread_create(&other, NULL, work, (void *)(atol(argv[3]) | 1 << 16))) return 1;
     work((void *)atol(argv[2]));
