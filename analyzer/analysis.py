@@ -56,7 +56,7 @@ def analyze_trace(
     counted = samples.dram_count if use_dram else samples.count
     width = slice_ns or _slice_width(samples.last_ns - samples.first_ns, counted)
     accesses, missed = (TimelineCounter(count, samples.first_ns, samples.last_ns, width) for _ in range(2))
-    transfers = transfers_of(trace, samples.regions.process, samples.regions.private)
+    transfers = transfers_of(trace, samples.regions.process, samples.regions.runtimes)
     estimated = transfers is None or transfers.partial
     counter = CommunicationCounter(count, exact=period == 1, weights=samples.access_weights)
     partners = PartnerCounter(accesses.result())

@@ -45,8 +45,8 @@ class Analysis(msgspec.Struct, frozen=True):
     numpy.triu_indices) events in bins of exchange_slices slices, none after a merge; confidence: 0..1, how
     far the matrix would come out the same from other samples and other ways of counting; notes: what a reader
     must know to trust it rightly; local: how much was local as the program ran, where that was counted;
-    left_out: counted transfers that are not in `comm`: those in stacks, thread-local storage and the memory
-    of threading runtimes.
+    left_out: counted transfers that are not in `comm`: those in variables of threading runtimes and C
+    libraries.
     """
 
     threads: list[ThreadInfo]

@@ -14,6 +14,7 @@ from .communication.transfers import Transfers
 
 FEW = 50  # transfers of a thread in a half, below which nothing is said of it
 FEWEST, MOST = 5, 1024  # threads of which pairs can be told from what each thread does with all, in 300 MiB
+SHORTEST = 4  # stretches of time that a run needs for its halves to be told apart
 STRETCHES = (2, 4, 8, 16)  # a run is divided into
 
 Floats = NDArray[np.float64]
@@ -22,7 +23,10 @@ Ints = NDArray[np.int64]
 
 def partners_kept(transfers: Transfers, lane: Ints) -> Floats:
     """(N,) share 0..1 of whom each thread exchanges with that is its own: those it had in both halves, beyond
-    what others had; -1 where too few transfers are seen. lane: (N,) threads of one value count as one."""
+    what others had; -1 where too few transfers are seen, or too few stretches of time. lane: (N,) threads of
+    one value count as one."""
+    if len(np.unique(transfers.middle_ns)) < SHORTEST:
+        return np.full(len(lane), -1.0)
     one, other = (_shares(half) for half in _halves(transfers, lane))
     known = (one.sum(axis=1) > 0) & (other.sum(axis=1) > 0)
     same = (one * other).sum(axis=1)

@@ -28,7 +28,7 @@ def communication_by_phase(
         raise UsageError("a phase is outside the timeline", f"give slices in 0..{len(line.per_thread)}")
     threads = len(analysis.threads)
     samples = TraceSamples(trace)
-    transfers = transfers_of(trace, samples.regions.process, samples.regions.private)
+    transfers = transfers_of(trace, samples.regions.process, samples.regions.runtimes)
     if transfers and not transfers.partial:
         # What was counted before the first sample is of the first slice, and what after the last of the last.
         inner = {at: line.start_ns + at * line.slice_ns for at in range(1, len(line.per_thread))}

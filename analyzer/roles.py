@@ -2,7 +2,8 @@
 
 A worker of a pool takes what comes next: what it touched in one part of the run says nothing of what it
 touches in another, or in the next run. What tells most is who comes back to memory (returns.py): a thread
-with a role to its own part, in a pool anybody. Memory that a thread allocated itself says nothing of that:
+with a role to its own part, in a pool anybody (or one of the few that share it, where these exchange lines with each
+other and hardly with anybody else). Memory that a thread allocated itself says nothing of that:
 it would be its own in a pool, too.
 
 Where nobody comes back, a thread that keeps to those with whom it exchanges lines has a role (partners.py),
@@ -34,6 +35,7 @@ PARTS = 64  # places that a region is divided into
 STRETCHES = 16  # of a thread's life; even ones are one part, odd ones the other
 FEW = 50  # samples of a thread, below which nothing is said of it
 OWN = 0.25  # share of its places that must be its own for a thread to have a role
+TEAM = 0.6  # median of both, of threads that share memory and lines with the same few others throughout
 KEPT = 0.4  # the same of whom it exchanges lines with; by chance it is up to a quarter in a pool
 MOSTLY = 0.75  # of its accesses to memory that somebody comes back to, where each must come back to its own
 
@@ -66,8 +68,15 @@ class Roles(msgspec.Struct, frozen=True):
             worker = self.returns >= 0
             if self.first is not None:
                 worker &= ~(self.first & answer)
-            answer = np.where(worker, self.returns >= MOSTLY, answer)
+            back = (self.returns >= MOSTLY) | self._in_teams(worker & (self.returns < MOSTLY))
+            answer = np.where(worker, back, answer)
         return answer
+
+    def _in_teams(self, workers: NDArray[np.bool_]) -> bool:
+        """Whether threads of which others come to their memory share it with the same ones all the time."""
+        if self.partners is None or not workers.any():
+            return False
+        return all(float(np.median(of[workers])) >= TEAM for of in (self.own, self.partners))
 
 
 def thread_roles(trace: Trace, samples: TraceSamples, lane: NDArray[np.int64] | None = None) -> Roles:
@@ -101,7 +110,7 @@ def thread_roles(trace: Trace, samples: TraceSamples, lane: NDArray[np.int64] | 
     lanes = np.arange(count) if lane is None else lane
     starts = np.zeros(count, bool)
     starts[[row.thread for row in trace.thread_rows if row.path == "0"]] = True
-    transfers = transfers_of(trace, samples.regions.process, samples.regions.private)
+    transfers = transfers_of(trace, samples.regions.process, samples.regions.runtimes)
     return msgspec.structs.replace(
         roles_of(seen[:count], seen[count:]),
         returns=page_returns(trace, samples, lanes),

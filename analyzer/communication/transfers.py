@@ -64,10 +64,11 @@ class Transfers(msgspec.Struct, frozen=True):
         )
 
 
-def transfers_of(trace: Trace, process: NDArray[np.uint64], private: NDArray[np.bool_]) -> Transfers | None:
+def transfers_of(trace: Trace, process: NDArray[np.uint64], runtimes: NDArray[np.bool_]) -> Transfers | None:
     """What was counted in memory that tells of communication; None where not every access was seen.
 
-    process: of each thread; private: whether a region tells nothing, the last entry for memory of no region.
+    process: of each thread; runtimes: whether a region is theirs and tells nothing, the last entry for
+    memory of no region.
     """
     if trace.meta.get("transfers") != "all":
         return None
@@ -75,10 +76,10 @@ def transfers_of(trace: Trace, process: NDArray[np.uint64], private: NDArray[np.
         "SELECT start_ns + (end_ns - start_ns) // 2 AS middle, writer, reader, region, events FROM transfers"
     )
     middle, writer, reader, region, events = (values.astype(np.int64) for values in found.values())
-    threads, regions = len(process), len(private)
+    threads, regions = len(process), len(runtimes)
     known = (np.minimum(writer, reader) >= 0) & (np.maximum(writer, reader) < threads) & (events > 0)
     region = np.where((region >= 0) & (region < regions), region, -1)
-    kept = known & (writer != reader) & ~private[region]
+    kept = known & (writer != reader) & ~runtimes[region]
     between = trace.meta.get("transfers_between") == "processes"
     left_out = int(events.sum() - events[kept].sum())
     return Transfers(middle[kept], writer[kept], reader[kept], events[kept], process, between, left_out)

@@ -78,8 +78,12 @@ def place_of(trace: Trace, ratio: float) -> int:
     return nearest_size(sizes, ratio)
 
 
-def cache_sizes(trace: Trace) -> CacheSizes | None:
-    """What was counted of a trace's threads; None where only one size was modelled, or none."""
+def cache_sizes(trace: Trace, whole: Trace | None = None) -> CacheSizes | None:
+    """What was counted of a trace's threads; None where only one size was modelled, or none.
+
+    whole: the trace that it is a part of: of larger caches a thread's part misses as much less than the whole
+    as of the machine's.
+    """
     sizes = modelled_sizes(trace)
     if not sizes:
         return None
@@ -93,7 +97,6 @@ def cache_sizes(trace: Trace) -> CacheSizes | None:
         elif 0 <= thread < threads and event in ("loads", "stores"):
             accesses[thread] += value
     if not accesses.any():  # a part of a recording, which has no counters
-        larger = ()
         period = float(max(1, int(trace.meta.get("period", "0"))))
         rows = "SELECT thread, reach, count(*) FROM samples WHERE reach >= 0 GROUP BY ALL"
         for thread, past, count in trace.rows(rows):
@@ -104,6 +107,14 @@ def cache_sizes(trace: Trace) -> CacheSizes | None:
     levels = sizes.index(chosen) if chosen in sizes else len(sizes) - 1
     footprint, own = int(trace.meta.get("footprint", "0")), len(sizes)
     beyond = missed[:, own : own + len(larger)]
+    if larger and trace.part is not None:
+        known = cache_sizes(whole) if whole is not None else None
+        if known is None:
+            larger, beyond = (), missed[:, :0]
+        else:
+            mine = missed[:, own - 1, None]
+            share = mine / np.maximum(known.missed[:, -1:], 1.0)
+            beyond = np.minimum(known.missed_larger * share, mine)
     return CacheSizes(sizes, missed[:, :own], accesses, levels, footprint, larger, beyond)
 
 

@@ -32,7 +32,9 @@ class RegionRules:
     """Which samples to leave out by their region or instruction, and what to add to an address as its key.
 
     process: (threads,) number of each thread's process; private: (regions + 1,) whether memory of a region is
-    evidence of no communication, the last entry for memory of no region.
+    evidence of no communication, the last entry for memory of no region; runtimes: the same where each access
+    was seen, of which a stack's tell as much as others: whether memory is instructions, or the variables of a
+    threading runtime or C library.
     """
 
     def __init__(self, trace: Trace, threads: int) -> None:
@@ -44,6 +46,7 @@ class RegionRules:
         self._pages = shared_pages(trace) if self._several else np.empty(0, np.uint64)
         size = 1 + max((row.region for row in trace.region_rows), default=-1)
         self.private = np.zeros(size + 1, bool)  # the last entry is that of region -1
+        self.runtimes = np.zeros(size + 1, bool)
         self._offset = np.zeros(size + 1, np.uint64)
         self._moved = np.zeros(size + 1, bool)
         self._runtime: list[tuple[int, int, int]] = []
@@ -51,7 +54,9 @@ class RegionRules:
         for row in trace.region_rows:
             module, start = row.name.partition(":")[0], row.start_addr
             runtime = module.startswith(RUNTIMES)
-            self.private[row.region] = row.kind in PRIVATE_KINDS or runtime or module.startswith(C_LIBRARIES)
+            apart = runtime or module.startswith(C_LIBRARIES)
+            self.runtimes[row.region] = apart or row.kind == "text"
+            self.private[row.region] = apart or row.kind in PRIVATE_KINDS
             number = names.get(row.process, 0)
             if row.kind == "text" and runtime:
                 self._runtime.append((number, start, start + row.bytes))

@@ -108,7 +108,7 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
         part, counter = self.part, MessageCounter()
         with Trace.open(self.traces[0]) as whole, part.of(whole) as opened:
             say(part_note(whole, opened))
-            workload, first, _ = opened_workload(whole, opened, part, slice_ns=round(self.slice_ms * 1e6))
+            workload, first, _ = opened_workload(whole, opened, slice_ns=round(self.slice_ms * 1e6))
             facts, argv = opened.meta, opened.argv
             counter.add(opened)
             pages = page_accesses(opened)
@@ -134,7 +134,7 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
                 if len(advised) == MOST_TRACES:
                     analyses.append(analyze_trace(opened, slice_ns=first.timeline.slice_ns))
                     continue
-                workload, found, _ = opened_workload(whole, opened, part, slice_ns=first.timeline.slice_ns)
+                workload, found, _ = opened_workload(whole, opened, slice_ns=first.timeline.slice_ns)
                 analyses.append(found)
                 advised.append(self.advised_of(opened, workload, self.traces))
         agreements = _agreements(analyses)

@@ -63,14 +63,12 @@ class ReportCommand(AdviceCommand, frozen=True, kw_only=True):
             with Trace.open(path) as whole, self.part.of(whole) as opened:
                 counter.add(opened)
                 if number < MOST_TRACES:
-                    workload = opened_workload(whole, opened, self.part).workload
+                    workload = opened_workload(whole, opened).workload
                     further.append(self.advised_of(opened, workload, self.traces, made))
         with Trace.open(self.traces[0]) as whole, self.part.of(whole) as opened:
             say(part_note(whole, opened))
             counter.add(opened)
-            workload, analysis, _ = opened_workload(
-                whole, opened, self.part, slice_ns=round(self.slice_ms * 1e6)
-            )
+            workload, analysis, _ = opened_workload(whole, opened, slice_ns=round(self.slice_ms * 1e6))
             pages = page_accesses(opened)
             regions, lines = region_uses(opened, pages), false_sharing(opened)
             advised = self.advised(opened, workload, regions, lines, self.traces, made)

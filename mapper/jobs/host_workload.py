@@ -17,10 +17,11 @@ from numaplan.common import UsageError
 from numaplan.machine import Machine
 
 from ..threads.problem import Floats, Nodes
+from ..workload.cache_use import CacheUse
 from ..workload.joining import together
 from ..workload.messages import MAIN, events_of_a_line
 from ..workload.pages import mappings_joined
-from ..workload.use import CacheUse, ThreadUse
+from ..workload.use import ThreadUse
 from ..workload.workload import Workload
 from .part import KEPT, NEEDED, Part
 

@@ -68,7 +68,7 @@ def read_trace(
     """The same, with what further runs are compared with. opening: of the trace, where it has begun."""
     digested = BackgroundCall(digest, path)  # outside of Python's lock
     with opening.trace() if opening else Trace.open(path) as whole, part.of(whole) as trace:
-        found = opened_workload(whole, trace, part, pages=pages, by_phase=by_phase, larger=larger)
+        found = opened_workload(whole, trace, pages=pages, by_phase=by_phase, larger=larger)
         sources = {"trace": digested.result(), **part.recorded()}
     return found._replace(workload=replace(found.workload, sources=sources))
 
@@ -76,7 +76,6 @@ def read_trace(
 def opened_workload(
     whole: Trace,
     trace: Trace,
-    part: Part,
     *,
     pages: bool = True,
     by_phase: bool = False,
@@ -110,7 +109,7 @@ def opened_workload(
     unordered = trace.meta.get("runtime") == "go"
     lane = thread_lanes(trace)
     keeps = thread_roles(trace, samples, lane).keeps & (not unordered)
-    use = thread_use(trace, samples, analysis, counted=part == WHOLE)
+    use = thread_use(whole, trace, samples, analysis)
     found = Workload(
         threads=[(thread.process, thread.path) for thread in analysis.threads],
         comm=comm,

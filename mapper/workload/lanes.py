@@ -89,13 +89,23 @@ def by_lane(workload: Workload, lane: Nodes) -> Workload:
         loads=np.bincount(lane, workload.loads, count),
         phases=None if phases is None else np.stack([np.bincount(lane, row, count) for row in phases]),
         seen_on=tuple(seen[thread] for thread in first) if seen else (),
-        lives=(),
+        lives=_lives(workload.lives, lane, count),
         keeps=_kept(workload, lane, count),
         names=tuple(workload.names[thread] for thread in first) if workload.names else (),
         use=None if workload.use is None else workload.use.by_lane(lane, count),
         pages=None if workload.pages is None else _pages(workload.pages, lane, count),
         larger=tuple(replace(one, pages=_pages(one.pages, lane, count)) for one in workload.larger),
     )
+
+
+def _lives(lives: Sequence[tuple[int, int]], lane: Nodes, count: int) -> tuple[tuple[int, int], ...]:
+    """From when a lane's first thread begins until its last one ends; none where they are not known."""
+    if not lives:
+        return ()
+    start, end = np.full(count, FOREVER), np.zeros(count, np.int64)
+    np.minimum.at(start, lane, [life[0] for life in lives])
+    np.maximum.at(end, lane, [life[1] if life[1] >= 0 else FOREVER for life in lives])
+    return tuple(zip(start.tolist(), np.where(end == FOREVER, -1, end).tolist(), strict=True))
 
 
 def _kept(workload: Workload, lane: Nodes, count: int) -> tuple[bool, ...]:

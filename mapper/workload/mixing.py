@@ -36,7 +36,7 @@ def with_mixed(use: ThreadUse, trace: "Trace", samples: "TraceSamples", lane: No
 def _mixed_groups(use: ThreadUse, trace: "Trace", samples: "TraceSamples", lane: Nodes) -> list[Nodes]:
     from numaplan.analyzer import pairs_kept, transfers_of
 
-    transfers = transfers_of(trace, samples.regions.process, samples.regions.private)
+    transfers = transfers_of(trace, samples.regions.process, samples.regions.runtimes)
     if transfers is None:
         return []
     threads = [(row.process, row.path) for row in trace.thread_rows]

@@ -89,7 +89,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
             other = analyze_trace(trace, slice_ns=analysis.timeline.slice_ns, samples=samples)
             own = [(thread.process, thread.path) for thread in other.threads]
             lane = thread_lanes(trace)
-            use = thread_use(trace, samples, other, counted=part == WHOLE)
+            use = thread_use(whole, trace, samples, other)
             uses.append((own, with_mixed(use, trace, samples, lane)))
             longest = max(longest, lasted_s(whole))
             roles = thread_roles(trace, samples, lane)

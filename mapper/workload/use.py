@@ -8,6 +8,8 @@ import numpy as np
 
 from ..threads.problem import Floats, Nodes
 from .activity import Activity, joined
+from .cache_use import CacheUse, cache_use, merged_caches
+from .part_counters import all_transfers, counters_of
 
 if TYPE_CHECKING:
     from numaplan.analyzer import Analysis, TraceSamples
@@ -16,25 +18,6 @@ if TYPE_CHECKING:
 WITHIN, KEPT = "coherence_within_l3", "l3_hits_on_others_lines"  # counters, of lines that others wrote
 FEW = 64  # lines taken, below which a thread does not tell how many of them a cache has
 SEEN = 0.01  # of all lines taken, those among threads on one cache from which the others' are told, too
-
-
-class CacheUse(msgspec.Struct, frozen=True):
-    """sizes: bytes of last-level caches, ascending; missed: (N, sizes) accesses of threads that miss each;
-    own: bytes of the one that decided what reaches memory; domain: (N,) number of the cache that each thread
-    had when it was recorded, with the threads that have the same."""
-
-    sizes: tuple[int, ...]
-    missed: Floats
-    own: int
-    domain: Nodes
-
-    def by_lane(self, accesses: Floats, lane: Nodes, count: int) -> "CacheUse":
-        """The same of lanes, each with the cache of its busiest thread."""
-        missed, domain = np.zeros((count, len(self.sizes))), np.zeros(count, np.int64)
-        np.add.at(missed, lane, self.missed)
-        order = np.argsort(accesses, kind="stable")
-        domain[lane[order]] = self.domain[order]
-        return CacheUse(self.sizes, missed, self.own, domain)
 
 
 class ThreadUse(msgspec.Struct, frozen=True):
@@ -132,7 +115,7 @@ def merged_use(
     threads: (process, path) of all, as in `merged`, their analysis as one.
     """
     index = {key: number for number, key in enumerate(threads)}
-    made, seen, moved, slept = (np.zeros(len(index)) for _ in range(4))
+    made, seen, moved, slept, beyond = (np.zeros(len(index)) for _ in range(5))
     together, known, lines, kept, chance = (np.zeros((len(index), len(index))) for _ in range(5))
     for keys, use in uses:
         rows = _rows(keys, index)
@@ -141,6 +124,8 @@ def merged_use(
         seen[rows] += 1
         if use.sleeps is not None:
             slept[rows] += use.sleeps
+        if use.beyond is not None:
+            beyond[rows] += use.beyond
         both = np.ix_(rows, rows)
         known[both] += 1
         together[both] += use.together
@@ -164,6 +149,8 @@ def merged_use(
         together=together,
         activity=joined([(_rows(keys, index), use.activity) for keys, use in uses], len(index)),
         exact=all(use.exact for _, use in uses),
+        beyond=beyond / seen if all(use.beyond is not None for _, use in uses) else None,
+        caches=merged_caches([(_rows(keys, index), use.caches) for keys, use in uses], len(index)),
         sleeps=slept / seen if all(use.sleeps is not None for _, use in uses) else None,
     ).with_lines(lines / np.maximum(known, 1) if by_chance else merged.comm * scale)
 
@@ -172,27 +159,23 @@ def _rows(keys: Sequence[tuple[str, str]], index: Mapping[tuple[str, str], int])
     return np.array([index[key] for key in keys], np.int64)
 
 
-def thread_use(
-    trace: "Trace", samples: "TraceSamples", analysis: "Analysis", *, counted: bool = True
-) -> ThreadUse:
-    """Of a trace; what its counters know is exact, the rest is what samples stand for.
+def thread_use(whole: "Trace", trace: "Trace", samples: "TraceSamples", analysis: "Analysis") -> ThreadUse:
+    """Of a trace, or a part of the whole; what counters know is exact, the rest is what samples stand for."""
+    from numaplan.analyzer import activity, living_together, looked_at, together
 
-    counted: whether counters count: they are of whole recordings.
-    """
-    from numaplan.analyzer import activity, counter_totals, living_together, looked_at, together
-
-    totals = counter_totals(trace) if counted else {}
+    totals = counters_of(whole, trace)
     period = max(analysis.period, 1)
     seen = np.array([thread.samples for thread in analysis.threads], np.float64)
     counts = [np.maximum(totals[name], 0.0) for name in ("loads", "stores") if name in totals]
     made = sum(counts, np.zeros(len(seen))) if counts else seen * period
     known = counts and "l1_misses" in totals and analysis.load_source != "dram"
-    total = float(analysis.comm.sum())
     none = np.zeros(len(seen))
     taken, within, kept = (np.maximum(totals.get(name, none), 0.0) for name in ("coherence", WITHIN, KEPT))
+    comm = all_transfers(trace, samples, analysis)
+    total = float(comm.sum())
     moved = float(taken.sum()) if "coherence" in totals else total / 2 * period
     # What a shared cache answered would be taken from another one if the two had none in common.
-    lines = analysis.comm * ((moved + float(kept.sum())) / total if total > 0 else 0.0)
+    lines = comm * ((moved + float(kept.sum())) / total if total > 0 else 0.0)
     lives = [(row.start_ns, row.end_ns) for row in trace.thread_rows]
     looks = looked_at(trace)
     ran = Activity(*(looks or activity(samples, lives)), looked=looks is not None)
@@ -204,7 +187,7 @@ def thread_use(
         activity=ran,
         exact="coherence" in totals,
         beyond=np.maximum(totals["l1_misses"], 0.0) if known else None,
-        caches=_cache_use(trace),
+        caches=cache_use(whole, trace),
         sleeps=np.maximum(totals["sleeps"], 0.0) if "sleeps" in totals else None,
     )
 
@@ -234,31 +217,3 @@ def _kept_share(trace: "Trace", kept: Floats, within: Floats, taken: Floats) -> 
     answer: Floats = np.add.outer(share, share) / 2
     np.divide(part + part.T, whole + whole.T, out=answer, where=whole + whole.T > 0)
     return answer
-
-
-def _cache_use(trace: "Trace") -> CacheUse | None:
-    """Of a trace that knows caches of several sizes, and who shared one: under emulation, which models each
-    process for itself, threads of one process only."""
-    from numaplan.analyzer import cache_sizes
-    from numaplan.machine import domains_of
-
-    found = cache_sizes(trace)
-    if found is None:
-        return None
-    cpus = "SELECT thread, min(cpu) FROM samples WHERE thread >= 0 AND cpu >= 0 GROUP BY ALL"
-    cpu_of, node_of = {int(thread): int(cpu) for thread, cpu in trace.rows(cpus)}, trace.machine.node_of_cpu
-    rows = trace.thread_rows
-    known = [row for row in rows if cpu_of.get(row.thread, -1) in node_of]
-    seats = [(cpu_of[row.thread], node_of[cpu_of[row.thread]]) for row in known]
-    modelled = [row.process if trace.meta.get("backend") == "emulate" else "" for row in known]
-    caches = list(zip(modelled, domains_of(trace.machine, seats), strict=True))
-    number = {cache: count for count, cache in enumerate(sorted(set(caches)))}
-    domain = {row.thread: number[cache] for row, cache in zip(known, caches, strict=True)}
-    missed = np.hstack([found.missed, found.missed_larger]) if found.larger else found.missed
-    numbers = [row.thread for row in rows]
-    return CacheUse(
-        sizes=(*found.sizes, *found.larger),
-        missed=missed[numbers],
-        own=found.sizes[found.levels],
-        domain=np.array([domain.get(thread, -1) for thread in numbers], np.int64),
-    )

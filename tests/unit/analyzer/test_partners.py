@@ -136,3 +136,36 @@ def test_small_blocks_that_share_pages_do_not_make_a_pool_of_partners(who: objec
     with Trace.open(tmp_path / "t.db") as trace:
         found = thread_roles(trace, TraceSamples(trace)).keeps.tolist()
     assert found[1:] == [who is pairs] * WORKERS
+
+
+@pytest.mark.parametrize(("who", "keeps"), [(pairs, True), (queue, False)])
+def test_partners_that_visit_the_same_pages_are_no_pool(who: object, keeps: bool, tmp_path: Path) -> None:
+    """Either of two threads takes each page of a part, whenever both go through it once more."""
+    sweeps, pages, page_bytes, start = 16, 400, 4096, 1 << 24
+    sweep, page = (part.ravel() for part in np.mgrid[:sweeps, :pages])
+    samples = {
+        "time_ns": (sweep * pages + page) * 12 + 20,
+        "thread": 1 + page * 4 // pages + 4 * RNG.integers(2, size=len(page)),
+        "addr": start + page * page_bytes,
+        "is_write": True,
+        "region": 0,
+    }
+    rows = [row for stretch in range(STRETCHES) for row in who(stretch)]  # type: ignore[operator]
+    transfers = [(10 + 5000 * s, 5010 + 5000 * s, one, other, 0, count) for s, one, other, count in rows]
+    threads = [
+        (i, "p0", f"0.{i}" if i else "0", i + 1, 1, "x", 10 if i else 0, -1) for i in range(WORKERS + 1)
+    ]
+    regions = [(0, "p0", "heap", "app+0x10", "", start, pages * page_bytes, 0, 1, 0, -1)]
+    write_trace(
+        tmp_path / "t.db", samples, threads, regions, {"period": 1, "transfers": "all"}, transfers=transfers
+    )
+    with Trace.open(tmp_path / "t.db") as trace:
+        found = thread_roles(trace, TraceSamples(trace))
+    assert found.returns is not None and set(found.returns[1:].tolist()) == {0.0}
+    assert found.keeps[1:].tolist() == [keeps] * WORKERS
+
+
+def test_of_few_stretches_of_time_partners_are_not_known() -> None:
+    rows = np.array([(stretch, one, other, 90) for stretch in range(2) for _, one, other, _ in pairs(0)])
+    transfers = Transfers(*rows.T, process=np.zeros(WORKERS + 1, np.uint64))
+    assert set(partners_kept(transfers, np.arange(WORKERS + 1)).tolist()) == {-1.0}

@@ -44,6 +44,7 @@ def write(
             (0, "p0", "heap", "app+0x10", "b", HEAP, 1 << 16, 0, 1, 0, -1),
             (1, "p0", "stack", "0.1", "b", STACK, 1 << 16, 1, 0, 0, -1),
             *files,
+            (9, "p0", "static", "libgomp.so.1:.data", "", HEAP << 2, 1 << 16, -1, 0, 0, -1),
         ],
         {"period": 1000, "clock": "accesses"},
         transfers=transfers,
@@ -52,15 +53,15 @@ def write(
 
 def test_the_matrix_is_what_was_counted(tmp_path: Path) -> None:
     rows = [(0, 100_000, 0, 1, 0, 30), (0, 100_000, 1, 0, 0, 12), (100_000, 400_000, 2, 0, -1, 5)]
-    with Trace.open(write(tmp_path / "t.db", [*rows, (0, 9, 0, 2, 1, 1000)])) as trace:
+    with Trace.open(write(tmp_path / "t.db", [*rows, (0, 9, 0, 2, 9, 1000)])) as trace:
         found = analyze_trace(trace)
-    assert found.comm.tolist() == [[0, 42, 5], [42, 0, 0], [5, 0, 0]]  # stacks tell nothing
+    assert found.comm.tolist() == [[0, 42, 5], [42, 0, 0], [5, 0, 0]]  # runtimes tell nothing
     assert (found.events, found.confidence, found.layers) == (47, 1.0, {"counted": 1.0})
     assert not found.standard_error.any()
 
 
 def test_a_graph_says_what_it_leaves_out_of_what_was_counted(tmp_path: Path) -> None:
-    rows = [(0, 100_000, 0, 1, 0, 30), (100_000, 400_000, 2, 0, -1, 5), (0, 9, 0, 2, 1, 1000)]
+    rows = [(0, 100_000, 0, 1, 0, 30), (100_000, 400_000, 2, 0, -1, 5), (0, 9, 0, 2, 9, 1000)]
     with Trace.open(write(tmp_path / "t.db", rows)) as trace:
         found = analyze_trace(trace)
         ((counted,),) = trace.rows("SELECT sum(events)::BIGINT FROM transfers")
@@ -68,6 +69,13 @@ def test_a_graph_says_what_it_leaves_out_of_what_was_counted(tmp_path: Path) -> 
     assert graph.graph == {"events": 35, "left_out": 1000}
     assert graph.size("weight") + graph.graph["left_out"] == counted
     assert found.graph(found.comm / 2).graph == {}
+
+
+def test_what_threads_share_on_a_stack_is_communication(tmp_path: Path) -> None:
+    """As an array that is local to main, which OpenMP's threads work on."""
+    with Trace.open(write(tmp_path / "t.db", [(0, 100_000, 0, 1, 1, 30), (0, 9, 0, 2, 0, 1)])) as trace:
+        found = analyze_trace(trace)
+    assert found.comm[0].tolist() == [0, 30, 1] and found.left_out == 0
 
 
 def test_nothing_counted_is_no_communication(tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from numaplan.mapper.workload.from_trace import read_trace
-from numaplan.mapper.workload.lanes import lanes_of
+from numaplan.mapper.workload.lanes import by_lane, lanes_of
+from tests.support.timed import workload
 from tests.support.traces import write_trace
 
 times = st.integers(0, 40)
@@ -56,6 +58,12 @@ def test_lanes_are_no_more_than_threads_at_once_where_they_begin_as_they_are_mad
     threads = [("p0", f"0.{number}") for number in range(len(lives))]
     at_once = max(sum(start <= at < end for start, end in lives) for at in range(90))
     assert int(lanes_of(threads, lives).max()) + 1 == at_once
+
+
+def test_a_lane_lives_from_its_first_thread_s_start_to_its_last_one_s_end() -> None:
+    lives = ((0, -1), (1, 10), (5, 9), (11, 20), (21, -1))
+    work = replace(workload(5), threads=pool(5), lives=lives)
+    assert by_lane(work, np.array([0, 1, 2, 1, 2])).lives == ((0, -1), (1, 20), (5, -1))
 
 
 def test_a_pool_whose_threads_begin_in_any_order_is_followed_in_the_order_of_making() -> None:

@@ -10,8 +10,8 @@ from numaplan.analyzer import PageCounts
 from numaplan.mapper import Plan, PlanOptions, RegionKey, make_plan
 from numaplan.mapper.planning import shared_caches
 from numaplan.mapper.planning.shared_caches import SharedCaches
+from numaplan.mapper.workload.cache_use import CacheUse
 from numaplan.mapper.workload.from_trace import workload_of_trace
-from numaplan.mapper.workload.use import CacheUse
 from numaplan.profiler import Machine
 from tests.support.traces import write_trace
 
