@@ -14,20 +14,35 @@ def doubt(task: TimedTask, one: Placement, other: Placement) -> float:
     """ns by which the difference of two costs may be off because it is told from samples, because who
     exchanges lines with whom is chance, and because nothing shows what processes exchange."""
     memory = abs(one.cost.memory_ns + one.cost.queue_ns - other.cost.memory_ns - other.cost.queue_ns)
-    of_others = [each.cost.lines_ns - task.unbound.own_lines_ns(each.cpus) for each in (one, other)]
-    lines = abs(of_others[0] - of_others[1])
-    parts = np.array([memory, lines]) / np.sqrt(np.maximum(task.samples, 1.0))
-    unsure = SURE * float(np.hypot(np.hypot(*parts), _chance(task, one, other)))
+    misses, events = (max(known, 1.0) for known in task.samples)
+    apart = _line_ns(task, one) - _line_ns(task, other)
+    unsure = SURE * float(
+        np.linalg.norm([memory / misses**0.5, _seen(task, apart, events), _chance(task, apart)])
+    )
     return max(unsure, UNSEEN * one.cost.total_ns) if task.exchange_unseen else unsure
 
 
-def _chance(task: TimedTask, one: Placement, other: Placement) -> float:
+def _seen(task: TimedTask, apart: Floats, events: float) -> float:
+    """Standard error in ns of the lines of threads that are nearer in one than in the other, as so many events
+    show whose they are: of each pair its number varies as its root, while all together are as many as they are.
+
+    apart: (N, N) ns by which a line of each pair costs more in one placement.
+    """
+    pairs = np.triu(task.use.lines + task.use.lines.T, 1)
+    total = float(pairs.sum())
+    if total <= 0:
+        return 0.0
+    beyond = apart - float((pairs * apart).sum()) / total
+    return float((pairs * beyond**2).sum() * total / events) ** 0.5
+
+
+def _chance(task: TimedTask, apart: Floats) -> float:
     """Standard deviation in ns of what threads exchange that are nearer in one than in the other."""
     if task.use.chance is None:
         return 0.0
     pairs = np.triu(task.use.chance + task.use.chance.T, 1)
-    apart = (_line_ns(task, one) - _line_ns(task, other))[pairs > 0]
-    return float(np.linalg.norm(pairs[pairs > 0] * (apart - apart.mean()))) if len(apart) else 0.0
+    known = apart[pairs > 0]
+    return float(np.linalg.norm(pairs[pairs > 0] * (known - known.mean()))) if len(known) else 0.0
 
 
 def _line_ns(task: TimedTask, one: Placement) -> Floats:
