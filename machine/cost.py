@@ -76,17 +76,24 @@ class Cost(msgspec.Struct, frozen=True):
 
 def latencies(machine: Machine) -> Floats:
     """(K, K) ns that cpus of the row's node wait for memory of the column's, unloaded."""
-    if machine.latency_ns:
-        return np.array(machine.latency_ns, np.float64)
-    return LOCAL_NS + MORE_NS * np.maximum(machine.distance_matrix - LOCAL_DISTANCE, 0.0)
+    usual = LOCAL_NS + MORE_NS * np.maximum(machine.distance_matrix - LOCAL_DISTANCE, 0.0)
+    if not machine.latency_ns:
+        return usual
+    known = np.array(machine.latency_ns, np.float64)
+    return np.where(known > 0, known, usual)
 
 
 def bandwidths(machine: Machine) -> Floats:
     """(K, K) MB/s from the column's memory to the row's cpus; a node's own on the diagonal."""
-    if machine.bandwidth_mb_s:
-        known = np.array(machine.bandwidth_mb_s, np.float64)
-        return np.where(known > 0, known, REMOTE_MB_S)
-    return np.where(np.eye(len(machine.nodes), dtype=bool), LOCAL_MB_S, REMOTE_MB_S)
+    usual = np.where(np.eye(len(machine.nodes), dtype=bool), LOCAL_MB_S, REMOTE_MB_S)
+    if not machine.bandwidth_mb_s:
+        return usual
+    known = np.array(machine.bandwidth_mb_s, np.float64)
+    best = known.max(axis=0)
+    for place, node in enumerate(machine.nodes):
+        if not node.cpus and best[place] > 0:  # it has no cpus to measure its own from
+            usual[place, place] = best[place]
+    return np.where(known > 0, known, usual)
 
 
 def transfers(machine: Machine, cpus: ArrayLike) -> Floats:

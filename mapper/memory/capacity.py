@@ -3,12 +3,13 @@
 Faster memory without cpus gets the hottest of it.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.machine import Machine
+from numaplan.machine import Machine, latencies
 
 from .run_table import PAGE, RunTable
 
@@ -112,33 +113,48 @@ def _promote(tables: Sequence[RunTable], room: Room, home: int, fast: int) -> No
 
 def _unload(tables: Sequence[RunTable], machine: Machine, room: Room, node: int) -> None:
     """Move runs, or parts of them, off one node until it has room again."""
-    far = np.asarray(machine.latency_ns) if machine.latency_ns else machine.distance_matrix
+    far = latencies(machine)[node]
     for _, number, page in _held(tables, node, slice(node, node + 1)):
         table = tables[number]
         run = int(np.searchsorted(table.first, page))
         moved = -1
         while room[node] < 0 and moved != run:
-            options = np.flatnonzero(room >= PAGE)
-            if not len(options):
-                return
-            wanted = min(int(table.bytes_of()[run]), -(-int(-room[node]) // PAGE) * PAGE)
-            whole = options[room[options] >= wanted]
-            options = whole if len(whole) else options[room[options] == room[options].max()]
-            chosen = int(options[np.lexsort((far[node, options], -table.accesses[run, options]))[0]])
-            moved = _cut(table, run, int(min(wanted, room[chosen])))
+            chosen, pages = _part_to_move(table, run, room, node, far)
+            if pages == 0:  # of a rule with fewer blocks a page may still find room
+                break
+            moved = _cut(table, run, pages)
             table.home[moved] = chosen
             size = int(table.bytes_of()[moved])
             room[node] += size
             room[chosen] -= size
 
 
-def _cut(table: RunTable, run: int, last: int) -> int:
-    """Make the last bytes of a run one of its own; the number of that run (the run itself if it is all)."""
-    size = int(table.bytes_of()[run])
-    if last >= size:
-        return run
+def _part_to_move(table: RunTable, run: int, room: Room, node: int, far: Room) -> tuple[int, int]:
+    """Where a run of an overfull node goes, and how many pages of it; 0: nowhere has room for one.
+
+    far: (K,) of each node from this one. As many pages as are too much, to a node that has room for them,
+    else what the emptiest takes. A page of a rule is one of each block that lives at the same time.
+    """
+    each, size = PAGE * table.copies, int(table.bytes_of()[run])
+    options = np.flatnonzero(room >= min(size, each))
+    if size == 0 or len(options) == 0:
+        return node, 0
+    pages = int(table.first[run + 1] - table.first[run])
+    wanted = min(pages, math.ceil(-room[node] / each))
+    whole = options[room[options] >= min(size, wanted * each)]
+    if len(whole) == 0:
+        options = options[room[options] == room[options].max()]
+        wanted = min(wanted, int(room[options[0]] / each))
+    else:
+        options = whole
+    nearest = np.lexsort((far[options], -table.accesses[run, options]))[0]
+    return int(options[nearest]), wanted
+
+
+def _cut(table: RunTable, run: int, pages: int) -> int:
+    """Make the last pages of a run one of its own; the number of that run (the run itself if it is all)."""
     start, end = int(table.first[run]), int(table.first[run + 1])
-    border = end - int(last / table.copies) // PAGE
+    border = end - pages
     if border <= start:
         return run
     share = (end - border) / (end - start)

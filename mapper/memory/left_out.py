@@ -24,10 +24,15 @@ Ints = NDArray[np.int64]
 
 
 def leave_out(
-    stats: PageCounts, tables: dict[int, RunTable], rules: Mapping[int, SiteRule], node_of: Ints
+    stats: PageCounts,
+    tables: dict[int, RunTable],
+    rules: Mapping[int, SiteRule],
+    node_of: Ints,
+    by_region: Ints,
+    borders: Ints,
 ) -> list[RegionKey]:
     """Take the regions without gain out of the tables, and rules that are for such only; their keys."""
-    out = set(without_gain(stats, tables_by_region(stats, tables, rules), node_of))
+    out = set(without_gain(stats, tables_by_region(stats, tables, rules), node_of, by_region, borders))
     left = []
     for number in list(tables):
         members = rules[number].members.tolist() if number in rules else [number]
@@ -37,23 +42,27 @@ def leave_out(
     return left
 
 
-def without_gain(stats: PageCounts, tables: Mapping[int, RunTable], node_of: Ints) -> list[int]:
+def without_gain(
+    stats: PageCounts, tables: Mapping[int, RunTable], node_of: Ints, by_region: Ints, borders: Ints
+) -> list[int]:
     """Numbers of the small regions of libraries that are as good where their pages are touched first.
 
-    node_of: (N,) position of each thread's node. Those that lose least go first, while all together make no
-    more than LOST of the accesses remote.
+    node_of: (N,) position of each thread's node; by_region: rows of the statistics in order of regions, those
+    of the i-th in borders[i]..borders[i+1]. Those that lose least go first, while all together make no more
+    than LOST of the accesses remote.
     """
     wanted = [number for number, table in tables.items() if _is_small(table)]
     if stats.toucher is None or not wanted:
         return []
-    rows = np.flatnonzero(np.isin(stats.region, wanted) & (stats.thread >= 0))
-    rows = rows[stats.thread[rows] < len(node_of)]
+    own = [by_region[borders[number] : borders[number + 1]] for number in wanted]
+    rows = np.concatenate(own)
+    home = np.concatenate(
+        [tables[number].homes_of(stats.page[part]) for number, part in zip(wanted, own, strict=True)]
+    )
+    known = (stats.thread[rows] >= 0) & (stats.thread[rows] < len(node_of))
+    rows, home = rows[known], home[known]
     user, toucher = node_of[stats.thread[rows]], stats.toucher[rows]
     first = np.where(toucher >= 0, node_of[np.clip(toucher, 0, len(node_of) - 1)], -1)
-    home = np.empty(len(rows), np.int64)
-    for number in wanted:
-        own = stats.region[rows] == number
-        home[own] = tables[number].homes_of(stats.page[rows[own]])
     gain = stats.accesses[rows] * ((home == user).astype(float) - (first == user))
     gains = np.bincount(stats.region[rows], weights=gain, minlength=len(stats.regions))
     order = sorted(wanted, key=lambda number: (gains[number], number))

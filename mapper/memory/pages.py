@@ -109,7 +109,7 @@ def place_pages(
                 changing.append((table.key, gain))
         tables[number] = table
         spare -= max(0, len(table.home) - LEAST_RUNS)
-    left = leave_out(stats, tables, rules, node_of)
+    left = leave_out(stats, tables, rules, node_of, by_region, borders)
     fit_capacity(list(tables.values()), machine)
     spread_traffic(list(tables.values()), machine)
     found = PagePlan(

@@ -16,6 +16,7 @@ from ..plan_file.parts import Blocks
 PAGE = 4096
 READ_MOSTLY = 0.05  # share of writes below which replicated reading is what counts
 SPREAD = 0.6  # a page is everybody's when no node has more than this share of its accesses
+STRAY = 0.25  # of an even share of a region's accesses, below which a node has no part in interleaving it
 FEW_RUNS = 64  # that a region may have for whatever they gain
 MUCH = 0.05  # share of a region's accesses that must become local for more than that
 CHANCE = 2.0  # standard errors by which a page's home must beat the region's, or the page stays with it
@@ -75,12 +76,18 @@ def make_table(
     """
     ends = -(-key.bytes // PAGE)
     if spread == "all" or _shared_reading(counts, 0.0 if spread == "shared" else writes):
-        users = tuple(int(node) for node in np.flatnonzero(counts.sum(axis=0) > 0))
+        users = _users(counts.sum(axis=0))
         return RunTable(
             key, np.array([0, ends]), counts.sum(axis=0, keepdims=True), np.array([users[0]]), users
         )
     first, totals = _merge(pages, counts, max_runs)
     return RunTable(key, np.append(first, ends), totals, totals.argmax(axis=1))
+
+
+def _users(made: Floats) -> tuple[int, ...]:
+    """Nodes that use a region, but for those that hardly do; made: (nodes,) accesses."""
+    even = made.sum() / np.count_nonzero(made)
+    return tuple(np.flatnonzero(made >= STRAY * even).tolist())
 
 
 def _shared_reading(counts: Floats, writes: float) -> bool:

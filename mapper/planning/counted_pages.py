@@ -87,7 +87,9 @@ class CountedPages:
         weight = counted.accesses * ((1 - little) * made / counting) + little * every.accesses
         if every.before is not None and self._pools:
             weight = weight + LITTLE * every.before
-        return msgspec.structs.replace(every, accesses=weight)
+        # Who decides by the share of writes compares them with these.
+        share = np.divide(every.writes, every.accesses, out=np.zeros(len(weight)), where=every.accesses > 0)
+        return msgspec.structs.replace(every, accesses=weight, writes=share * weight)
 
     def _begun_by(self, share: float, threads: int) -> NDArray[np.bool_]:
         """(N,) threads of whose accesses at least so much is from before the others started."""

@@ -11,10 +11,10 @@ from ..workload.use import ThreadUse
 from .cpu_sets import Sets
 
 # Of the lines of threads that nobody binds, what comes on top: they leave their own in caches of cpus that
-# they were on, and take them from there. Counted were, in the median of 44, 1.26 and 1.33 times as many as
-# expected without it (by default, and with memory interleaved), and 1.03 and 1.04 times of bound threads.
-# Where it is known how often threads sleep, what comes of that is counted apart, and this is the rest.
-LEFT, LEFT_AWAKE = 0.3, 0.1
+# they were on, and take them from there. Counted were, in the median of 44, 1.24 and 1.21 times as many as
+# expected without it (by default, and with memory interleaved), and .94 and 1.00 of bound threads. Where it
+# is known how often threads sleep, what comes of that is counted apart, and this is the rest.
+LEFT, LEFT_AWAKE = 0.45, 0.25
 WOKEN = 30.0  # of its own lines, that a thread fetches when it is woken on another cpu than before
 
 

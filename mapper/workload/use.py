@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numaplan.profiler import Trace
 
 WITHIN, KEPT = "coherence_within_l3", "l3_hits_on_others_lines"  # counters, of lines that others wrote
+MAYBE_OTHERS = ("unknown", "lfb", "l3", "remote_cache")  # levels
 FEW = 64  # lines taken, below which a thread does not tell how many of them a cache has
 SEEN = 0.01  # of all lines taken, those among threads on one cache from which the others' are told, too
 
@@ -173,7 +174,7 @@ def thread_use(whole: "Trace", trace: "Trace", samples: "TraceSamples", analysis
     taken, within, kept = (np.maximum(totals.get(name, none), 0.0) for name in ("coherence", WITHIN, KEPT))
     comm = all_transfers(trace, samples, analysis)
     total = float(comm.sum())
-    moved = float(taken.sum()) if "coherence" in totals else total / 2 * period
+    moved = float(taken.sum()) if "coherence" in totals else min(total / 2, _from_others(trace)) * period
     # What a shared cache answered would be taken from another one if the two had none in common.
     lines = comm * ((moved + float(kept.sum())) / total if total > 0 else 0.0)
     lives = [(row.start_ns, row.end_ns) for row in trace.thread_rows]
@@ -190,6 +191,13 @@ def thread_use(whole: "Trace", trace: "Trace", samples: "TraceSamples", analysis
         caches=cache_use(whole, trace),
         sleeps=np.maximum(totals["sleeps"], 0.0) if "sleeps" in totals else None,
     )
+
+
+def _from_others(trace: "Trace") -> int:
+    """Samples whose line may have come out of another core's cache, by where it was found, or as that is not
+    known: what memory or the thread's first caches answered did not, whoever wrote it long before."""
+    listed = ", ".join(f"'{level}'" for level in MAYBE_OTHERS)
+    return int(trace.rows(f"SELECT count(*) FROM samples WHERE level IN ({listed})")[0][0])
 
 
 def _kept_share(trace: "Trace", kept: Floats, within: Floats, taken: Floats) -> Floats:

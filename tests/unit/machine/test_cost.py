@@ -5,7 +5,18 @@ import pytest
 from hypothesis import given, strategies as st
 
 from numaplan.machine import Machine, placement_cost
-from numaplan.machine.cost import ACCESS_NS, LOCAL_NS, OVERLAP, SHARED_L3, bandwidths, latencies, transfers
+from numaplan.machine.cost import (
+    ACCESS_NS,
+    LOCAL_MB_S,
+    LOCAL_NS,
+    MORE_NS,
+    OVERLAP,
+    REMOTE_MB_S,
+    SHARED_L3,
+    bandwidths,
+    latencies,
+    transfers,
+)
 
 MACHINE = Machine.load("2x4")
 
@@ -24,6 +35,23 @@ def test_what_the_machine_tells_goes_before_what_is_usual() -> None:
     machine = Machine.load("hpl-4x10")
     assert latencies(machine)[0, 1] == 254.7
     assert bandwidths(machine)[0, 0] == 59497.0
+
+
+def test_what_nobody_could_measure_is_not_taken_for_nothing() -> None:
+    """Nodes 2 and 3 have no cpus: their rows are not known, and node 3's column is not, either."""
+    nodes = [{"id": n, "cpus": cpus} for n, cpus in enumerate(([0], [1], [], []))]
+    machine = Machine.from_dict({
+        "schema": "numaplan/machine/1",
+        "nodes": nodes,
+        "distances": [[10, 21, 17, 28], [21, 10, 28, 17], [17, 28, 10, 28], [28, 17, 28, 10]],
+        "latency_ns": [[90, 150, 110, 170], [150, 0, 170, 0], [0, 0, 0, 0], [0, 0, 0, 0]],
+        "bandwidth_mb_s": [[80e3, 17e3, 300e3, 0], [17e3, 0, 17e3, 0], [0, 0, 0, 0], [0, 0, 0, 0]],
+    })  # fmt: skip
+    band, latency = bandwidths(machine), latencies(machine)
+    assert np.diag(band).tolist() == [80e3, LOCAL_MB_S, 300e3, LOCAL_MB_S]
+    assert band[0, 3] == band[2, 0] == REMOTE_MB_S
+    assert np.diag(latency).tolist() == [90.0, LOCAL_NS, LOCAL_NS, LOCAL_NS]
+    assert latency[1, 3] == latency[2, 0] == pytest.approx(LOCAL_NS + 7 * MORE_NS)
 
 
 def test_lines_wait_for_the_way_between_the_cpus() -> None:

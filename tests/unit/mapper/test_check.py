@@ -71,6 +71,47 @@ def test_a_loss_that_may_be_chance_breaks_nothing() -> None:
     assert not judge(plan, crossing(1000, 0.01, "trace"), strict=True).ok
 
 
+def unequal(samples: float, source: str = "trace", off: float = 0.06) -> tuple[Plan, Workload]:
+    """A balanced plan, and a run in which one node has so much more load than its share, the other less."""
+    loads = np.repeat([1 + off, 1 - off], 4) * samples / 8
+    work = replace(workload(8), comm=np.kron(np.eye(2), np.ones((4, 4)) - np.eye(4)) * 1000)
+    plan = make_plan(work, MACHINE, PlanOptions(objective="balanced", effort="fast")).plan
+    return plan, replace(work, loads=loads, sources={source: "00"})
+
+
+@pytest.mark.parametrize(
+    ("samples", "source", "good"),
+    [(200, "trace", True), (100_000, "trace", False), (200, "comm", False)],
+)
+def test_a_load_off_its_share_fails_where_that_is_no_chance(samples: float, source: str, good: bool) -> None:
+    plan, work = unequal(samples, source)
+    verdict, strict = judge(plan, work), judge(plan, work, strict=True)
+    assert verdict.ok == good and not strict.ok
+    off = "a node's load is 6.0% off its share, 5.0% allowed"
+    assert strict.reason == off
+    assert verdict.reason.endswith(f"; {off}, which may be chance (--strict counts that)" if good else off)
+    assert verdict.regress == verdict.loss == 0
+
+
+def test_a_load_a_little_further_off_than_allowed_breaks_nothing() -> None:
+    plan, work = unequal(100_000, "comm", 0.054)
+    verdict = judge(plan, work)
+    assert verdict.ok and verdict.reason.endswith("which is little more (--strict counts that)")
+    assert not judge(plan, work, strict=True).ok
+
+
+def test_what_is_cheaper_than_today_s_best_loses_nothing() -> None:
+    """Today's best is balanced, and a plan that is not may have less between nodes."""
+    plan, work = unequal(200)
+    comm = work.comm + 10 * (1 - np.eye(8))
+    uneven = replace(work, comm=comm, loads=np.repeat([1.3, 0.7], 4) * 25)
+    verdict = judge(plan, uneven)
+    assert verdict.today.predicted.remote_comm > verdict.baseline.remote_comm
+    assert verdict.regress == verdict.loss == 0
+    assert not verdict.ok and verdict.best.remote_comm == verdict.today.predicted.remote_comm
+    assert "-" not in verdict.reason
+
+
 def test_the_worst_pairs_are_named_with_their_nodes_and_shares() -> None:
     work = workload(8)
     verdict = judge(plan_of(work, "compact"), work)

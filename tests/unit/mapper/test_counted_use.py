@@ -9,7 +9,7 @@ from numaplan.mapper.workload.from_trace import workload_of_trace
 from numaplan.mapper.workload.part import WHOLE, Part
 from numaplan.mapper.workload.runs import workload_of_traces
 from numaplan.mapper.workload.use import ThreadUse
-from numaplan.profiler import EVENT_CODE
+from numaplan.profiler import EVENT_CODE, LEVEL_CODE
 from tests.support.traces import write_trace
 
 HEAP, LIBC, PERIOD = 1 << 24, 1 << 28, 1000
@@ -94,3 +94,31 @@ def test_a_recording_given_twice_says_what_it_says_once(tmp_path: Path) -> None:
     assert twice.caches.sizes == once.caches.sizes and twice.caches.own == once.caches.own
     assert twice.caches.missed == pytest.approx(once.caches.missed)
     assert twice.caches.domain.tolist() == once.caches.domain.tolist()
+
+
+@pytest.mark.parametrize(
+    ("level", "share"), [("unknown", 1.0), ("l3", 1.0), ("local_dram", 0.0), ("l2", 0.0)]
+)
+def test_of_samples_no_more_lines_than_may_have_come_from_another_cache(
+    level: str, share: float, tmp_path: Path
+) -> None:
+    """Main writes all, and another thread reads it later: out of memory, if the levels say so."""
+    number = np.arange(2000)
+    samples = {
+        "time_ns": number * PERIOD,
+        "thread": number // 1000,
+        "addr": HEAP + number % 1000 * 64,
+        "event": np.where(number < 1000, EVENT_CODE["store"], EVENT_CODE["load"]),
+        "is_write": number < 1000,
+        "level": np.where(number < 1000, LEVEL_CODE["l1"], LEVEL_CODE[level]),
+        "region": 0,
+    }
+    threads = [(i, "p0", f"0.{i}" if i else "0", i + 1, 1, "x", 0, -1) for i in range(2)]
+    regions = [(0, "p0", "heap", "x+1", "", HEAP, 1 << 16, 0, 0, 0, -1)]
+    meta = {"period": PERIOD, "duration_ns": 2000 * PERIOD}
+    write_trace(tmp_path / "t.db", samples, threads, regions, meta, "2x2")
+    workload = workload_of_trace(tmp_path / "t.db")
+    assert workload.use is not None
+    events = float(np.asarray(workload.comm).sum()) / 2
+    assert 0 < events < 1000
+    assert workload.use.lines.sum() == pytest.approx(events * PERIOD * share)

@@ -1,12 +1,13 @@
 """Properties of runs and of capacity: memory is covered once, no node holds more than it has."""
 
 import numpy as np
+import pytest
 from hypothesis import given, strategies as st
 
 from numaplan.analyzer import PageCounts
 from numaplan.mapper import RegionKey, place_pages
-from numaplan.mapper.memory.capacity import RESERVE
-from numaplan.mapper.memory.run_table import FEW_RUNS, PAGE, make_table
+from numaplan.mapper.memory.capacity import RESERVE, fit_capacity, free_bytes
+from numaplan.mapper.memory.run_table import FEW_RUNS, PAGE, RunTable, make_table
 from numaplan.profiler import Machine
 from tests.support.properties import examples
 
@@ -103,3 +104,47 @@ def test_no_node_is_given_more_than_it_has_while_another_has_room(
     usable = np.array([node.memory_bytes for node in machine.nodes]) * (1 - RESERVE)
     over, left = np.maximum(held - usable, 0).sum(), np.maximum(usable - held, 0)
     assert over == 0 or left.max() < PAGE  # too much for all of them: then the kernel decides
+
+
+def machine_of(*pages: int) -> Machine:
+    nodes = [{"id": n, "cpus": [n], "memory_bytes": size * PAGE} for n, size in enumerate(pages)]
+    return Machine.from_dict({"schema": "numaplan/machine/1", "nodes": nodes})
+
+
+def table_of(pages: int, copies: float = 1.0, made: float = 500.0) -> RunTable:
+    """Used and wanted on node 0."""
+    accesses = np.array([[made, 0.0]])
+    return RunTable(key(pages * PAGE), np.array([0, pages]), accesses, np.array([0]), copies=copies)
+
+
+@pytest.mark.parametrize(("blocks", "room", "given"), [(1000, 17_700, 1), (1000, 10_100, 7), (2.5, 40, 2)])
+def test_a_node_too_full_of_blocks_of_one_rule_gives_up_pages_of_each(
+    blocks: float, room: int, given: int
+) -> None:
+    """16 pages each. Of the room a tenth is kept: 15,930 pages for 16,000, in the first case."""
+    table, machine = table_of(16, blocks), machine_of(room, 20_000)
+    fit_capacity([table], machine)
+    assert table.first.tolist() == [0, 16 - given, 16] and table.home.tolist() == [0, 1]
+    assert free_bytes([table], machine).min() >= 0
+
+
+def test_where_a_page_of_each_block_has_no_room_single_pages_move() -> None:
+    """Node 1 has 54 pages left, and 100 blocks would take 100."""
+    rule, single = table_of(8, 100.0, made=1.0), table_of(120, made=1e6)
+    fit_capacity([rule, single], machine_of(1003, 60))
+    assert rule.home.tolist() == [0]
+    assert single.first.tolist() == [0, 102, 120] and single.home.tolist() == [0, 1]
+
+
+def test_what_no_node_has_room_for_stays() -> None:
+    tables = [table_of(16, 1000.0), table_of(1)]
+    fit_capacity(tables, machine_of(1000, 0))
+    assert [table.home.tolist() for table in tables] == [[0], [0]]
+
+
+def test_of_nodes_with_room_one_whose_latency_is_not_known_is_not_the_nearest() -> None:
+    content = machine_of(100, 1000, 1000).to_dict()
+    content["latency_ns"] = [[84, 0, 100], [0, 84, 143], [100, 143, 84]]
+    table = RunTable(key(200 * PAGE), np.array([0, 200]), np.array([[9.0, 0.0, 0.0]]), np.array([0]))
+    fit_capacity([table], Machine.from_dict(content))
+    assert table.home.tolist() == [0, 2]

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from numaplan.analyzer import PageCounts
 from numaplan.mapper import (
@@ -17,6 +18,7 @@ from numaplan.mapper import (
     place_pages,
 )
 from numaplan.mapper.memory.pages import MAX_REGIONS
+from numaplan.mapper.planning.counted_pages import CountedPages
 from numaplan.profiler import Machine
 from tests.support.properties import examples
 
@@ -50,6 +52,30 @@ def test_read_mostly_shared_pages_are_interleaved() -> None:
     assert [run.node for run in region.runs] == [0, 1, 2, 3]
     assert sum(run.bytes for run in region.runs) == 6 * PAGE - 100
     assert plan.local_share == pytest.approx(0.25)
+
+
+def test_nodes_that_hardly_use_what_is_interleaved_have_no_part_of_it() -> None:
+    """Two nodes read all of it, one a little more than a quarter of an even share, one a single time."""
+    rows = [(0, page, thread, 1000, 0) for page in range(6) for thread in (1, 2)]
+    rows += [(0, 3, 0, 1, 0), (0, 4, 3, 900, 0)]
+    plan = place_pages(stats_of(rows, [6 * PAGE]), [0, 1, 2, 3], Machine.load("4x1"))
+    (region,) = plan.memory
+    assert region.policy == "interleave"
+    assert [run.node for run in region.runs] == [1, 2, 3]
+    assert sum(run.bytes for run in region.runs) == 6 * PAGE
+
+
+def test_where_misses_decide_written_shared_pages_are_not_taken_for_read_ones() -> None:
+    """Three tenths are writes of a region that misses much, beside one with 20 times as many accesses."""
+    rows = [(0, page, thread, 10_000, 5000) for page in range(8) for thread in range(4)]
+    rows += [(1, page, thread, 500, 150) for page in range(8) for thread in range(4)]
+    counts = stats_of(rows, [8 * PAGE, 8 * PAGE])
+    missed = np.where(counts.region == 1, 50, 1)
+    counts = replace(counts, missed=missed, missed_before=0 * missed, exact=True)
+    deciding = CountedPages(counts).deciding
+    assert (deciding.writes / deciding.accesses).tolist() == pytest.approx([0.5] * 32 + [0.3] * 32)
+    plan = place_pages(deciding, [0, 1, 2, 3], Machine.load("4x1"))
+    assert {region.region.name: region.policy for region in plan.memory} == {"r0": "bind", "r1": "bind"}
 
 
 def test_written_shared_pages_are_not_interleaved() -> None:

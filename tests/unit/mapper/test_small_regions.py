@@ -1,7 +1,10 @@
 """Small memory of libraries that needs no plan is left out of it; what would become remote is not."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from numaplan.analyzer import PageCounts
 from numaplan.mapper import PlanOptions, RegionKey, Workload, make_plan, place_pages
@@ -67,3 +70,22 @@ def test_the_plan_says_what_was_left_out() -> None:
     assert [region.region.name for region in made.plan.memory] == ["app+0x1"]
     assert any(note.startswith("2 small regions of libraries, 0.0 MiB") for note in made.notes)
     assert made.plan.predicted.local_share == 1
+
+
+class Watched(np.ndarray[Any, Any]):
+    """Counts the elements that are compared with something."""
+
+    compared = 0
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        plain = [np.asarray(one) for one in inputs]
+        Watched.compared += sum(one.size for one in plain) if ufunc in (np.equal, np.not_equal) else 0
+        return getattr(ufunc, method)(*plain, **kwargs)
+
+
+def test_the_counts_are_not_read_once_for_each_region() -> None:
+    count = 300
+    stats = stats_of([f"lib{i}.so:.data" for i in range(count)], [1] * count)
+    watched = replace(stats, region=stats.region.view(Watched))
+    assert place_pages(watched, [0, 1], MACHINE).left == place_pages(stats, [0, 1], MACHINE).left
+    assert Watched.compared < 20 * count
