@@ -2,9 +2,9 @@
 
 A worker of a pool takes what comes next: what it touched in one part of the run says nothing of what it
 touches in another, or in the next run. What tells most is who comes back to memory (returns.py): a thread
-with a role to its own part, in a pool anybody (or one of the few that share it, where these exchange lines with each
-other and hardly with anybody else). Memory that a thread allocated itself says nothing of that:
-it would be its own in a pool, too.
+with a role to its own part, in a pool anybody (or one of the few that share it, where these exchange lines
+with each other and hardly with anybody else). Memory that a thread allocated itself says nothing of that: it
+would be its own in a pool, too.
 
 Where nobody comes back, a thread that keeps to those with whom it exchanges lines has a role (partners.py),
 and so has one that keeps to its places: each thread's accesses are counted by place in memory in two parts of

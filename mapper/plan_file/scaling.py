@@ -1,34 +1,50 @@
 """What a plan says of being for more threads than were recorded: the pattern, and how well that predicts."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from .plan import Plan
 
 SHOWN = 0.005  # of the communication
+TELLS = "a recording with another number of threads tells"
 
 
 class LeftOutRun(msgspec.Struct, frozen=True):
     """threads: how many share the work in a recording that the pattern was not fitted to; correlation: of the
     predicted with the recorded matrix, pairs of threads (Pearson); overlap: share of the communication that
-    is between the threads that were predicted; flat: all pairs are alike, and the overlap counts."""
+    is between the threads that were predicted; flat: all pairs are alike, and the overlap counts; alone: what
+    counts if it does not decide between patterns that the others show alike either, None: not known."""
 
     threads: int
     correlation: float
     overlap: float
     flat: bool = False
+    alone: float | None = None
+
+    @property
+    def quality(self) -> float:
+        """What counts."""
+        return self.overlap if self.flat else self.correlation
 
 
 class OtherPattern(msgspec.Struct, frozen=True):
-    """A pattern that explains the recordings as well: how its matrix correlates with the plan's."""
+    """A pattern that explains the recordings as well: how its matrix correlates with the plan's; common:
+    share of the communication that is between the same threads; open: nothing says which of both it is, and
+    they have next to nothing in common."""
 
     features: list[str]
     agreement: float
+    common: float | None = None
+    open: bool = False
 
 
 class ScalingFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """threads: that share the work, recorded: the same of the recordings; beside: creation paths of others;
     features: share of all communication; explained: of the recordings' variance by the pattern; quality: the
-    mean over what was left out, enough: to plan by it without being asked to."""
+    worst of what was left out, enough: to plan by it without being asked to; few: all recordings but those of
+    one number have too few threads to tell; alone: the number that the others predict badly where it does not
+    decide ties; rounds: how often the threads are made, one team after another."""
 
     threads: int
     recorded: list[int]
@@ -41,6 +57,9 @@ class ScalingFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     enough: bool
     beside: list[str] = []
     unsure: OtherPattern | None = None
+    few: bool = False
+    alone: int | None = None
+    rounds: int = 1
 
 
 def scaling_of(plan: Plan) -> ScalingFacts | None:
@@ -54,22 +73,38 @@ def scaling_of(plan: Plan) -> ScalingFacts | None:
 
 def scaling_lines(found: ScalingFacts) -> list[str]:
     """Lines for a terminal."""
-    recorded = ", ".join(map(str, found.recorded))
+    recorded = f"recorded were {', '.join(map(str, found.recorded))}"
     beside = f"; beside them {', '.join(found.beside)}" if found.beside else ""
     features = [(share, name) for name, share in found.features.items() if share >= SHOWN]
+    times = f", {found.rounds} teams in turn" if found.rounds > 1 else ""
     shown = ", ".join(f"{name} {share:.0%}" for share, name in sorted(features, reverse=True))
     lines = [
-        f"carried over          {found.threads} threads share the work, recorded were {recorded}{beside}",
+        f"carried over          {found.threads} threads share the work{times}, {recorded}{beside}",
         f"pattern               {' and '.join(found.pattern)}: {shown}",
         f"predicts              {quality_words(found)}",
     ]
-    if found.unsure is not None:
-        lines.append(
-            f"unsure                {', '.join(found.unsure.features)} explains the recordings as well, and"
-            f" means another matrix for {found.threads} threads (r {found.unsure.agreement:.2f}): a recording"
-            " with another number of threads tells"
+    return lines + [f"unsure                {why}: {TELLS}" for why in _unsure(found)]
+
+
+def _unsure(found: ScalingFacts) -> Iterator[str]:
+    """Why the plan may be a wrong one."""
+    if found.few:
+        yield "numbers below 4 can hardly tell one pattern from another"
+    decided = [
+        (one.alone, one) for one in found.left_out if one.threads == found.alone and one.alone is not None
+    ]
+    for alone, one in sorted(decided, key=lambda pair: pair[0])[:1]:
+        yield (
+            f"the others alone predict {one.threads} threads with {alone:.2f}, and with {one.quality:.2f}"
+            " where all recordings decide between patterns that those show alike"
         )
-    return lines
+    if found.unsure is not None:
+        common = found.unsure.common
+        pairs = "" if common is None else f", {common:.0%} between the same threads"
+        yield (
+            f"{', '.join(found.unsure.features)} explains the recordings as well, and means another matrix"
+            f" for {found.threads} threads (r {found.unsure.agreement:.2f}{pairs})"
+        )
 
 
 def quality_words(found: ScalingFacts) -> str:
@@ -79,4 +114,4 @@ def quality_words(found: ScalingFacts) -> str:
         f" ({one.overlap:.0%} between the right threads)"
         for one in found.left_out
     ]
-    return f"{', '.join(parts)}, each from the others alone; in the mean {found.quality:.2f}"
+    return f"{', '.join(parts)}, each from the others, ties decided by all; at worst {found.quality:.2f}"

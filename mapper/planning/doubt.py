@@ -23,8 +23,8 @@ def doubt(task: TimedTask, one: Placement, other: Placement) -> float:
 
 
 def _seen(task: TimedTask, apart: Floats, events: float) -> float:
-    """Standard error in ns of the lines of threads that are nearer in one than in the other, as so many events
-    show whose they are: of each pair its number varies as its root, while all together are as many as they are.
+    """Standard error in ns of the lines of threads that are nearer in one than in the other, as so many
+    events show whose they are: of each pair its number varies as its root, and all together are not in doubt.
 
     apart: (N, N) ns by which a line of each pair costs more in one placement.
     """
@@ -33,7 +33,7 @@ def _seen(task: TimedTask, apart: Floats, events: float) -> float:
     if total <= 0:
         return 0.0
     beyond = apart - float((pairs * apart).sum()) / total
-    return float((pairs * beyond**2).sum() * total / events) ** 0.5
+    return float(np.sqrt((pairs * beyond**2).sum() * total / events))
 
 
 def _chance(task: TimedTask, apart: Floats) -> float:

@@ -16,7 +16,7 @@ from .pattern import Pattern
 from .profiles import carried, source
 from .rows import Scale
 from .sequences import Recording
-from .team import Team
+from .team import Team, in_order
 
 Pair = tuple[Workload, Team]
 
@@ -30,7 +30,7 @@ class Carried:
         members = {self.team.path(place): ("member", place) for place in range(n)}
         paths = [path for _, path in self.base.threads]
         others = {self.team.path_of_other(paths[number], n): ("other", number) for number in self.team.others}
-        every = sorted({**others, **members}.items(), key=lambda pair: _in_order(pair[0]))
+        every = sorted({**others, **members}.items(), key=lambda pair: in_order(pair[0]))
         self.paths = [path for path, _ in every]
         kinds = [what for _, what in every]
         self.members = np.array([kinds.index(("member", place)) for place in range(n)])
@@ -181,7 +181,3 @@ class Carried:
         )
         answer[np.ix_(self.members, self.members)] = block
         return answer
-
-
-def _in_order(path: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in path.split("."))

@@ -38,6 +38,12 @@ class Feature(NamedTuple):
         found = self.rule(at[:, None], at[None, :], n) & ~np.eye(n, dtype=bool)
         return found | found.T
 
+    @property
+    def grid(self) -> str:
+        """The grid that it is one direction of; empty for what is no grid, or all of one."""
+        shape, _, way = self.name.partition(": ")
+        return f"{shape}, {self.order}" if way.startswith("within ") else ""
+
 
 @cache
 def features() -> tuple[Feature, ...]:
@@ -70,6 +76,10 @@ def _plain() -> Iterator[Feature]:
     for count in SIDES:
         yield Feature(f"{count} groups", "groups", _groups(count), price=0.002)
         yield Feature(f"{count} groups dealt in turn", "groups", _dealt(count), price=0.003)
+        yield Feature(f"{count} stages", "pipeline", _stages(count), price=0.004, growth=-1.0)
+        if count > 2:  # what the last stage frees, the first one allocates again
+            name = f"{count} stages in a circle"
+            yield Feature(name, "pipeline", _stages(count, around=True), price=0.005, growth=-1.0)
     for size in (2, 4, 8):
         yield Feature(f"leaders of groups of {size}", "hub", _leaders(size), price=0.004)
     yield Feature("a tree", "tree", lambda a, b, _: (a == (b - 1) // 2) & (b > 0), price=0.003)
@@ -106,6 +116,12 @@ def _groups_of(size: int) -> Rule:
 
 def _groups(count: int) -> Rule:
     return lambda a, b, n: a * count // n == b * count // n
+
+
+def _stages(count: int, around: bool = False) -> Rule:
+    """All of one stage hand on to all of the next."""
+    apart = (1, count - 1) if around else (1,)
+    return lambda a, b, n: np.isin(abs(a * count // n - b * count // n), apart)
 
 
 def _dealt(count: int) -> Rule:

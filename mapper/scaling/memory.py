@@ -47,11 +47,13 @@ class _Writer:
         member_paths = {
             self.last.paths[number]: place for place, number in enumerate(self.scale.team.members)
         }
+        known = set(self.last.paths)
         leader = self.last.paths[self.scale.team.members[0]] if self.scale.team.leads else ""
         sites: dict[tuple[str, ...], list[int]] = defaultdict(list)
         own: dict[int, list[int]] = defaultdict(list)
         for number, key in enumerate(self.stats.regions):
-            if not len(self.rows[number]):
+            # What threads of later teams make is what those of the first one made (rounds.py).
+            if not len(self.rows[number]) or (key.thread and key.thread not in known):
                 continue
             if key.thread in member_paths and key.thread != leader and key.kind != "static":
                 own[member_paths[key.thread]].append(number)

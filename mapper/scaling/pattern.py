@@ -54,6 +54,15 @@ class Pattern(msgspec.Struct, frozen=True):
         total = sum(parts.values()) or 1.0
         return {name: part / total for name, part in parts.items()}
 
+    @property
+    def steady(self) -> bool:
+        """Whether the same feature is most of the communication in all recordings."""
+        first = {
+            int(np.argmax(np.array(weights) * [_column(_NAMED[name], m).sum() for name in self.features]))
+            for m, weights in self.weights.items()
+        }
+        return len(first) == 1
+
     def _at(self, number: int, n: int) -> float:
         feature = _NAMED[self.features[number]]
         counts = [m for m in self.weights if _column(feature, m).any()]
@@ -183,11 +192,36 @@ def find_pattern(matrices: Iterable[Floats], known: Collection[str] = (), withou
         chosen, reached = [*chosen, best], float(found[best] + price[best])
         chosen, reached = _exchanged(data, chosen, reached, price)
     chosen = chosen or [0]
+    if not known and not without:
+        chosen = _plainer(data, chosen, price)
     return Pattern(
         features=tuple(every[number].name for number in chosen),
         weights={one.n: one.weights(chosen) for one in data},
         explained=reached,
     )
+
+
+def _plainer(data: Sequence[_Matrix], chosen: list[int], price: Floats) -> list[int]:
+    """The same without grids that show one direction only, where what is no grid has the very same pairs."""
+    every = features()
+    grids = [every[number].grid for number in chosen]
+    return [
+        _no_grid(data, number, price) if grid and grids.count(grid) == 1 else number
+        for number, grid in zip(chosen, grids, strict=True)
+    ]
+
+
+def _no_grid(data: Sequence[_Matrix], number: int, price: Floats) -> int:
+    """The plainest feature that is none, and as good; `number` where there is none."""
+    every = features()
+    same = [
+        other
+        for other, feature in enumerate(every)
+        if feature.kind != "grid"
+        and feature.order == every[number].order
+        and all(np.array_equal(_column(feature, one.n), _column(every[number], one.n)) for one in data)
+    ]
+    return min(same, key=lambda other: float(price[other]), default=number)
 
 
 def _explained(data: Sequence[_Matrix], chosen: Sequence[int]) -> Floats:

@@ -17,15 +17,17 @@ from ..workload.runs import other_program
 from ..workload.workload import Workload
 from .carry import Carried
 from .pattern import Pattern, find_pattern
-from .quality import ENOUGH, Quality, measure_quality, team_matrices
-from .team import find_teams
+from .quality import ENOUGH, FEWEST, Quality, measure_quality, team_matrices
+from .rounds import NO_PLACE, common_rounds, in_rounds, rounds_of
+from .team import Team, find_teams
 
 SHOWN = 0.05  # of the strongest kind, that another must have to be named
 ROLES = 0.9  # correlation of what was left out, from which threads have roles
 
 
 class Scaling(msgspec.Struct, frozen=True):
-    """A workload of `threads` members, and what it is told from: recordings of `recorded` members."""
+    """A workload of `threads` members, and what it is told from: recordings of `recorded` members; teams: of
+    each recording, in the order in which they were given."""
 
     workload: Workload
     pattern: Pattern
@@ -33,6 +35,7 @@ class Scaling(msgspec.Struct, frozen=True):
     threads: int
     recorded: tuple[int, ...]
     beside: tuple[str, ...]
+    teams: tuple[Team, ...]
 
 
 def scaled_workload(paths: Sequence[Path], threads: int, *, force: bool, part: Part = WHOLE) -> Workload:
@@ -53,14 +56,19 @@ def scaled_workload(paths: Sequence[Path], threads: int, *, force: bool, part: P
             )
     sources = {key: one.sources[key] for one in recorded[:1] for key in one.sources if key != "trace"}
     sources["traces"] = [one.sources["trace"] for one in recorded]
-    found = carry_over([_by_lane(one) for one in recorded], threads)
-    facts = facts_of(found)
+    lanes = [lanes_of(one.threads, one.lives) for one in recorded]
+    found = carry_over([by_lane(*pair) for pair in zip(recorded, lanes, strict=True)], threads)
+    each = [rounds_of(*one) for one in zip(recorded, lanes, found.teams, strict=True)]
+    rounds = common_rounds(each, threads)
+    facts = replace(facts_of(found), rounds=rounds or 1)
     if not facts.enough and not force:
-        raise UsageError(
-            f"the pattern does not predict what it was not fitted to: {quality_words(facts)}, below {ENOUGH}",
-            "record with further numbers of threads, or add --force",
-        )
-    return replace(found.workload, sources={**sources, "scaling": msgspec.to_builtins(facts)})
+        raise UsageError(_refused(found, facts), "record with further numbers of threads, or add --force")
+    workload = in_rounds(found.workload, found.teams[0], threads, rounds) if rounds > 1 else found.workload
+    return replace(
+        workload,
+        sources={**sources, "scaling": msgspec.to_builtins(facts)},
+        notes=workload.notes if rounds else (*workload.notes, NO_PLACE),
+    )
 
 
 def carry_over(workloads: Sequence[Workload], threads: int) -> Scaling:
@@ -74,7 +82,7 @@ def carry_over(workloads: Sequence[Workload], threads: int) -> Scaling:
     roles = roles and pattern.explained >= ROLES
     workload, beside = Carried(pairs, pattern, threads).workload(roles=roles)
     recorded = tuple(sorted({len(team) for team in teams}))
-    return Scaling(workload, pattern, quality, threads, recorded, beside)
+    return Scaling(workload, pattern, quality, threads, recorded, beside, tuple(teams))
 
 
 def facts_of(found: Scaling) -> ScalingFacts:
@@ -100,13 +108,42 @@ def facts_of(found: Scaling) -> ScalingFacts:
         features={name: round(share, 4) for name, share in features.items()},
         explained=round(pattern.explained, 4),
         left_out=[
-            LeftOutRun(one.threads, round(one.correlation, 4), round(one.overlap, 4), one.flat)
+            LeftOutRun(
+                one.threads, round(one.correlation, 4), round(one.overlap, 4), one.flat, round(one.alone, 4)
+            )
             for one in quality.left_out
         ],
         quality=round(quality.value, 4),
         enough=quality.enough,
         beside=list(found.beside),
-        unsure=OtherPattern(list(quality.other), round(quality.agreement, 4)) if quality.other else None,
+        unsure=_unsure(quality),
+        few=quality.few,
+        alone=quality.alone.threads if quality.alone else None,
+    )
+
+
+def _unsure(quality: Quality) -> OtherPattern | None:
+    other = quality.other
+    if other is None:
+        return None
+    agreement, common = round(other.agreement, 4), round(other.common, 4)
+    return OtherPattern(list(other.features), agreement, common, quality.open)
+
+
+def _refused(found: Scaling, facts: ScalingFacts) -> str:
+    """Why nobody should plan by a pattern."""
+    if found.quality.value < ENOUGH:
+        words = quality_words(facts)
+        return f"the pattern does not predict what it was not fitted to: {words}, below {ENOUGH}"
+    if facts.few:
+        recorded = ", ".join(map(str, facts.recorded))
+        return f"a pattern is told from two numbers of {FEWEST} threads or more, recorded were {recorded}"
+    other = facts.unsure
+    assert other is not None
+    names = ", ".join(found.pattern.features), ", ".join(other.features)
+    return (
+        f"the recordings do not tell '{names[0]}' from '{names[1]}', which of {facts.threads} threads'"
+        f" communication have {other.common or 0:.0%} in common"
     )
 
 
@@ -126,8 +163,3 @@ def _of_a_larger_input(workload: Workload) -> Workload:
     last = workload.larger[-1]
     lasted_s = workload.lasted_s * last.times
     return replace(workload, pages=last.pages, larger=(), counted=None, lasted_s=lasted_s)
-
-
-def _by_lane(workload: Workload) -> Workload:
-    lane = lanes_of(workload.threads, workload.lives)
-    return by_lane(workload, lane)

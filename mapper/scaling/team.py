@@ -42,11 +42,12 @@ class Team(msgspec.Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.members)
 
-    def path(self, member: int) -> str:
-        """The creation path of a member, by its place, however many there are."""
+    def path(self, member: int, before: int = 0) -> str:
+        """The creation path of a member, by its place, however many there are; before: how many threads
+        earlier teams had."""
         if self.leads and member == 0:
             return self.parent
-        return f"{self.parent}.{member + (0 if self.leads else 1) + self.before}"
+        return f"{self.parent}.{member + (0 if self.leads else 1) + self.before + before}"
 
     def path_of_other(self, path: str, n: int) -> str:
         """The path of another thread with n members: who was made after them comes later."""
@@ -55,6 +56,11 @@ class Team(msgspec.Struct, frozen=True):
         if head != self.parent or not last.isdecimal() or int(last) <= self.before:
             return path
         return f"{head}.{int(last) - made + n - self.leads}"
+
+
+def in_order(path: str) -> tuple[int, ...]:
+    """What creation paths are sorted by."""
+    return tuple(int(part) for part in path.split("."))
 
 
 def find_teams(workloads: Sequence[Workload]) -> list[Team]:

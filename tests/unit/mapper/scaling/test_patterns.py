@@ -62,13 +62,18 @@ def hub_and_ring(n: int) -> Matrix:
     return hub(n) + 3 * ring(n)
 
 
+def stages(n: int) -> Matrix:
+    a, b = pairs(n)
+    return (abs(a * 4 // n - b * 4 // n) == 1) + 0.01
+
+
 def all_to_all(n: int) -> Matrix:
     return np.ones((n, n)) / n
 
 
 RULES: dict[str, Rule] = {
     rule.__name__: rule
-    for rule in (ring, chain, every_second_first, grid, cube, groups, hub, hub_and_ring, all_to_all)
+    for rule in (ring, chain, every_second_first, grid, cube, groups, hub, hub_and_ring, stages, all_to_all)
 }
 
 
@@ -110,7 +115,7 @@ def test_patterns_are_found_through_noise_and_hold_for_more_threads(name: str) -
         assert correlation(comm, RULES[name](64)) > 0.9
 
 
-@pytest.mark.parametrize("name", ["ring", "chain", "every_second_first", "groups", "hub"])
+@pytest.mark.parametrize("name", ["ring", "chain", "every_second_first", "groups", "hub", "stages"])
 def test_two_numbers_of_threads_are_enough_for_plain_patterns(name: str) -> None:
     found = carried(RULES[name], counts=(4, 8))
     assert found.quality.enough

@@ -19,10 +19,18 @@ PAGES = 4  # of each thread's part, in the array and in its block
 
 
 def record(
-    path: Path, n: int, *, pages: int = PAGES, shuffled: bool = False, seed: int = 0, more: bool = False
+    path: Path,
+    n: int,
+    *,
+    pages: int = PAGES,
+    shuffled: bool = False,
+    seed: int = 0,
+    more: bool = False,
+    away: int = 1,
 ) -> Path:
-    """A ring: each of n threads writes its part of an array and its own block, and reads the next part's
-    first page; the main thread, the first of them, made all. more: one more block before the threads' own."""
+    """A ring: each of n threads writes its part of an array and its own block, and reads the first page of
+    the part that is `away`; the main thread, the first of them, made all. more: one more block before the
+    threads' own."""
     rng = np.random.default_rng(seed + n)
     count = 4000 * n
     role = rng.permutation(n) if shuffled else np.arange(n)
@@ -30,7 +38,7 @@ def record(
     what = rng.random(count)
     mine = role[thread]
     own_page = rng.integers(0, pages, count)
-    part = np.where(what < 0.3, (mine + 1) % n, mine)
+    part = np.where(what < 0.3, (mine + away) % n, mine)
     page = part * pages + np.where(what < 0.3, 0, own_page)
     block = what > 0.7
     blocks = START + (1 << 26)
@@ -133,6 +141,21 @@ def test_threads_without_roles_are_refused_but_for_force(tmp_path: Path) -> None
     with pytest.raises(UsageError, match="does not predict"):
         scaled_workload(paths, 32, force=False)
     assert len(scaled_workload(paths, 32, force=True).threads) == 32
+
+
+def test_one_of_two_plans_that_have_nothing_in_common_is_refused_but_for_force(tmp_path: Path) -> None:
+    paths = [record(tmp_path / f"{n}.db", n, away=n // 2) for n in (4, 8)]
+    with pytest.raises(UsageError, match="do not tell 'a half of the threads away' from 'a square grid"):
+        scaled_workload(paths, 16, force=False)
+    forced = scaled_workload(paths, 16, force=True)
+    assert forced.sources["scaling"]["unsure"]["open"] and not forced.sources["scaling"]["enough"]
+
+
+def test_two_threads_beside_one_larger_number_are_refused_but_for_force(tmp_path: Path) -> None:
+    paths = [record(tmp_path / f"{n}.db", n) for n in (2, 8)]
+    with pytest.raises(UsageError, match="two numbers of 4 threads or more, recorded were 2, 8"):
+        scaled_workload(paths, 16, force=False)
+    assert len(scaled_workload(paths, 16, force=True).threads) == 16
 
 
 def test_recordings_that_do_not_tell_are_refused(recorded: list[Path], tmp_path: Path) -> None:
