@@ -67,7 +67,8 @@ class PlanThread(msgspec.Struct, frozen=True, kw_only=True):
 
     process: creation path or rank of the process that the thread is in; pool: number of the pool of
     exchangeable threads that it is of; its cpus are all of its node, or of all nodes that the pool has;
-    program: name of what a child process ran, of its first thread.
+    program: name of what a child process ran, of its first thread; lane: number of its seat through time,
+    that it shares with others of its creator which live before or after it; unset: it has it alone.
     """
 
     path: str
@@ -78,6 +79,7 @@ class PlanThread(msgspec.Struct, frozen=True, kw_only=True):
     process: str = "p0"
     pool: Count | msgspec.UnsetType = msgspec.UNSET
     program: str | msgspec.UnsetType = msgspec.UNSET
+    lane: Count | msgspec.UnsetType = msgspec.UNSET
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,7 +39,8 @@ PLAN_LIMIT = 64 << 20  # bytes; a plan for 100 GB of memory stays under 1 MB
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """A placement for one program on one machine: the content of a plan.json.
 
-    alone: why nothing is placed, as the kernel is expected to do as well; empty where something is.
+    alone: why nothing is placed, as the kernel is expected to do as well; empty where something is. Where the
+    options leave a part of the cpus, `threads` are then all of them, each on all of these cpus.
     """
 
     schema: str = SCHEMA

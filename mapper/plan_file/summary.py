@@ -6,6 +6,8 @@ from pathlib import Path
 
 from msgspec import UNSET
 
+from numaplan.machine import format_list
+
 from .parts import AtInput, PlanThread, Predicted
 from .plan import Plan
 from .scaling import scaling_lines, scaling_of
@@ -28,7 +30,7 @@ def summary(plan: Plan, path: Path | None = None, larger: Sequence[AtInput] = ()
     carried = scaling_lines(scaling) if scaling else []
     if plan.alone:
         lines = [f"leave it alone: {plan.alone}", *carried, *_costs(predicted), *_larger(plan, larger)]
-        lines += ["the plan places nothing"]
+        lines.append(f"the plan {_kept_on(plan)}")
         return [*lines, f"plan written to {path}"] if path is not None else lines
     head = (
         f"{len(plan.threads)} threads on {len(plan.machine.nodes)} nodes ({plan.machine.name or 'machine'})"
@@ -55,6 +57,15 @@ def summary(plan: Plan, path: Path | None = None, larger: Sequence[AtInput] = ()
     if path is not None:
         lines.append(f"plan written to {path}")
     return lines
+
+
+def _kept_on(plan: Plan) -> str:
+    """What a plan does that leaves the program alone."""
+    if not plan.threads:
+        return "places nothing"
+    cpus = sorted({cpu for thread in plan.threads for cpu in thread.cpus})
+    who = f"all {len(plan.threads)} threads" if len(plan.threads) > 1 else "its thread"
+    return f"keeps {who} on cpus {format_list(cpus)}, and places nothing else"
 
 
 def threads_by_node(plan: Plan) -> list[tuple[int, str]]:

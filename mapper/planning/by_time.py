@@ -28,34 +28,44 @@ def place_for_time(task: PlanTask, by_thread: PlanTask) -> Placed:
     by_thread: the same task with a lane for each thread, for what it costs to bind each by hand.
     """
     timed = TimedTask(task)
-    found = choose(timed, task.options.method)
+    whole = timed if task.whole is task else TimedTask(task.whole)
+    found = choose(timed, task.options.method, whole)
     chosen, pages = found.chosen, found.chosen.pages or PagePlan((), -1.0)
     return Placed(
         nodes=timed.ids[chosen.places].tolist(),
         cpus=chosen.cpus,
         pages=pages,
-        pools=(pools := timed.cpus.pool_numbers(chosen.places)),
-        predicted=_predicted(task, timed, found, timed if by_thread is task else TimedTask(by_thread)),
+        pools=(pools := _pool_numbers(task, timed, found)),
+        predicted=_predicted(task, timed, whole, found, timed if by_thread is task else TimedTask(by_thread)),
         notes=(
             *crowded(timed.problem, task.usable),
-            *_worth(timed, found),
+            *_worth(timed, whole, found),
             *_pools(timed, chosen.places, task.workload.threads, alone=bool(found.reason)),
             *page_notes(pages, task.machine, next_touch=task.options.next_touch),
         ),
         alone=found.reason,
         exchanged=any(0 < pool <= len(timed.pools) for pool in pools),
-        larger=at_larger_inputs(timed, found, task.workload.larger, task.options.method),
+        larger=at_larger_inputs(timed, whole, found, task.workload.larger, task.options.method),
     )
 
 
-def _predicted(task: PlanTask, timed: TimedTask, found: Choice, by_thread: TimedTask) -> Predicted:
+def _pool_numbers(task: PlanTask, timed: TimedTask, found: Choice) -> list[int]:
+    """(N,) number of each thread's pool; left alone on some cpus all are one, with all of these."""
+    if found.reason and task.limited:
+        return [1] * len(found.chosen.cpus)
+    return timed.cpus.pool_numbers(found.chosen.places)
+
+
+def _predicted(
+    task: PlanTask, timed: TimedTask, whole: TimedTask, found: Choice, by_thread: TimedTask
+) -> Predicted:
     chosen, machine = found.chosen, task.machine
     problem = problem_for(task.workload, task.usable, task.options, task.nodes)
     places = node_indices(task.usable, timed.ids[chosen.places], problem.threads)
     local, memory = local_shares(timed, chosen)
-    local_before, memory_before = local_shares(timed, found.alone)
-    beside = (found.alone, *found.tried, in_order(by_thread), alone(timed, interleaved=True))
-    traffic, before = between_nodes(timed, chosen), between_nodes(timed, found.alone)
+    local_before, memory_before = local_shares(whole, found.alone)
+    beside = (found.alone, *found.tried, in_order(by_thread), alone(whole, interleaved=True))
+    traffic, before = between_nodes(timed, chosen), between_nodes(whole, found.alone)
     return replace(
         predict(problem, places, task.usable, machine),
         lower_bound=-1.0,
@@ -75,7 +85,7 @@ def _predicted(task: PlanTask, timed: TimedTask, found: Choice, by_thread: Timed
             local_share=local_before,
             memory_share=memory_before,
             latency_ns=mean_latency(before, machine),
-            node_shares=shares_by_node(timed, found.alone),
+            node_shares=shares_by_node(whole, found.alone),
             serving_ns=serving_time(before, machine),
             cost=found.alone.cost.total_ns,
         ),
@@ -103,11 +113,17 @@ def _pools(timed: TimedTask, places: Nodes, threads: Sequence[tuple[str, str]], 
     return lines
 
 
-def _worth(timed: TimedTask, found: Choice) -> list[str]:
-    """What the plan is worth, where that is little or not sure."""
+def _worth(timed: TimedTask, whole: TimedTask, found: Choice) -> list[str]:
+    """What the plan is worth, where that is little, not sure, or a loss."""
+    if found.gain < -found.doubt:
+        asked = whole is not timed or timed.options.method != "best"
+        return [
+            f"expected to cost {-found.gain / 1e6:.3g} ms of waiting more than leaving it alone"
+            f"{', as pins or options ask for it' if asked else ''}"
+        ]
     if not found.chosen.bound:
         return []
-    share = found.gain / timed.busy_ns(found.alone)
+    share = found.gain / whole.busy_ns(found.alone)
     if found.gain <= found.doubt:
         return [
             f"what the plan should save ({found.gain / 1e6:.3g} ms of waiting) is within what is unsure about"

@@ -26,8 +26,9 @@ ROUNDED = 1e-9  # of the cost, that sums of equal parts differ by
 
 @dataclass(frozen=True)
 class Choice:
-    """chosen: what to do; tried: all that was, cheapest first; alone: what the kernel would do; doubt: ns by
-    which the gain may be off; reason: why nothing should be placed; empty: the plan is worth having."""
+    """chosen: what to do; tried: all that was, cheapest first; alone: what the kernel would do with no plan;
+    doubt: ns by which the gain may be off; reason: why nothing should be placed, but that threads may have to
+    keep to the cpus which options leave; empty: the plan is worth having."""
 
     chosen: Placement
     tried: tuple[Placement, ...]
@@ -41,17 +42,29 @@ class Choice:
         return self.alone.cost.total_ns - self.chosen.cost.total_ns
 
 
-def choose(task: TimedTask, method: str = "best") -> Choice:
+def choose(task: TimedTask, method: str = "best", whole: TimedTask | None = None) -> Choice:
     """The cheapest placement; that nothing is placed, where none is expected to be cheaper than the kernel's.
 
     A method other than `best` gives the threads' places, and the choice is among the places of pages. Threads
-    keep to cpus of their own where there is one place only: there is nothing to choose.
+    keep to cpus of their own where there is one place only: there is nothing to choose. whole: the task as it
+    runs without a plan, where options or pins ask for something.
     """
-    return judged(task, tried(task, method), method)
+    return judged(task, tried(task, method), method, whole)
 
 
-def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best") -> Choice:
+def judged(
+    task: TimedTask, placements: Sequence[Placement], method: str = "best", whole: TimedTask | None = None
+) -> Choice:
     """The same of placements that have a cost already."""
+    answer = _within(task, placements, method)
+    if whole is None or whole is task:
+        return answer
+    usual = alone(whole)  # elsewhere, too: what was chosen from has the cpus that are left
+    return replace(answer, alone=usual, doubt=_unsure(task, usual, answer.chosen))
+
+
+def _within(task: TimedTask, placements: Sequence[Placement], method: str) -> Choice:
+    """Against the kernel's on the cpus that the task may use."""
     usual = alone(task)
     answer = _first(task, cheapest_first(task, placements), usual)
     asked = method != "best" or task.problem.fixed is not None
@@ -69,8 +82,11 @@ def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best
 
 
 def _first(task: TimedTask, found: Sequence[Placement], usual: Placement) -> Choice:
-    unsure = max(doubt(task, usual, found[0]), ROUNDED * usual.cost.total_ns)
-    return Choice(found[0], tuple(found), usual, unsure)
+    return Choice(found[0], tuple(found), usual, _unsure(task, usual, found[0]))
+
+
+def _unsure(task: TimedTask, usual: Placement, found: Placement) -> float:
+    return max(doubt(task, usual, found), ROUNDED * usual.cost.total_ns)
 
 
 def tried(task: TimedTask, method: str = "best") -> list[Placement]:
@@ -216,6 +232,7 @@ def _filled(task: TimedTask) -> dict[str, Nodes]:
                 effort="fast",
                 distances=problem.distances[np.ix_(near, near)],
                 targets=problem.targets[near],
+                groups=None if problem.groups is None else problem.groups[near],
             )
             answers[f"{size} nodes"] = near[task.mapped("best", part)]
     return answers

@@ -24,9 +24,10 @@ Sets = list[tuple[int, ...]]
 
 class CpuSets:
     """machine: its nodes are the places; pools: of exchangeable threads; pinned: cpu by thread; tied: threads
-    that keep to their place although they are of a pool; staying: of each pool, whether its threads should
-    stay on one of its places each; twins: idle threads go on in turn where those are that work, or may run
-    wherever their pool may; crowd: idle threads that may run wherever no other thread is."""
+    that keep to their place although they are of a pool, as those pinned to a node; staying: of each pool,
+    whether its threads should stay on one of its places each; twins: idle threads go on in turn where those
+    are that work, or may run wherever their pool may; crowd: idle threads that may run wherever no other
+    thread is."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class CpuSets:
         in proportion to the cpus that others leave. wider: and on the nearest where these are too few."""
         answer = places.copy()
         for pool in self._pools:
-            free = np.setdiff1d(pool, [*self._pinned, *self._tied])
+            free = self._free(pool)
             if not len(free):
                 continue
             left, own = self._left_by_others(answer, free), np.unique(places[free])
@@ -68,6 +69,10 @@ class CpuSets:
             ends = np.rint(np.cumsum(room) / room.sum() * len(free)).astype(np.int64)
             answer[free] = np.repeat(own, np.diff(ends, prepend=0))
         return answer
+
+    def _free(self, pool: Nodes) -> Nodes:
+        """Those of a pool that may be on any of its places."""
+        return np.setdiff1d(pool, [*self._pinned, *self._tied])
 
     def _left_by_others(self, places: Nodes, pool: Nodes) -> Floats:
         """(places,) cpus that nobody else uses while a pool runs."""
@@ -166,7 +171,8 @@ class CpuSets:
         """The cpus, but for those of pools and of pinned threads."""
         answer, nodes = list(cpus), self._machine.nodes
         for pool, stays in zip(self._pools, staying, strict=True):
-            every = self._every(places[pool])
+            free = self._free(pool)
+            every = self._every(places[free if len(free) else pool])
             for thread in pool.tolist():
                 answer[thread] = nodes[places[thread]].cpus if stays else every
         for thread in self._tied:

@@ -15,14 +15,14 @@ WORTH = 0.02  # of the cost, that another placement must save
 
 
 def at_larger_inputs(
-    task: TimedTask, made: Choice, inputs: Sequence[LargerInput], method: str
+    task: TimedTask, whole: TimedTask, made: Choice, inputs: Sequence[LargerInput], method: str
 ) -> tuple[AtInput, ...]:
-    """What was chosen for the recorded input, with others."""
-    return tuple(_at(task, made, one, method) for one in inputs) if len(task.rows) > 1 else ()
+    """What was chosen for the recorded input, with others; whole: the task without what options ask."""
+    return tuple(_at(task, whole, made, one, method) for one in inputs) if len(task.rows) > 1 else ()
 
 
-def _at(task: TimedTask, made: Choice, larger: LargerInput, method: str) -> AtInput:
-    there = task.with_misses(larger.pages, larger.times)
+def _at(task: TimedTask, whole: TimedTask, made: Choice, larger: LargerInput, method: str) -> AtInput:
+    there, free = (one.with_misses(larger.pages, larger.times) for one in (task, whole))
     tried = sorted((there.again(one) for one in made.tried), key=lambda one: one.cost.total_ns)
     # Pages of the cheapest where they are best with what reaches memory now.
     near: dict[bytes, Placement] = {}
@@ -36,7 +36,7 @@ def _at(task: TimedTask, made: Choice, larger: LargerInput, method: str) -> AtIn
         tried += in_turn(there, cheapest_first(there, tried))
     plan, found = (
         there.again(made.chosen) if made.chosen.bound else alone(there),
-        judged(there, tried, method),
+        judged(there, tried, method, free if whole is not task else None),
     )
     saved = plan.cost.total_ns - found.chosen.cost.total_ns
     return AtInput(
@@ -46,6 +46,6 @@ def _at(task: TimedTask, made: Choice, larger: LargerInput, method: str) -> AtIn
         alone=found.alone.cost.total_ns,
         best=found.chosen.name,
         best_cost=found.chosen.cost.total_ns,
-        best_here=(task.again(found.chosen) if found.chosen.bound else made.alone).cost.total_ns,
+        best_here=(task.again(found.chosen) if found.chosen.bound else alone(task)).cost.total_ns,
         changes=saved > max(WORTH * plan.cost.total_ns, doubt(there, plan, found.chosen)),
     )

@@ -12,9 +12,9 @@ from numaplan.machine import ACCESS_NS, OVERLAP, latencies
 from ..threads.cost import one_hot
 from ..threads.problem import Floats, Nodes
 from .improving import pull_of_homes
+from .move_waits import MoveWaits
 from .placement import Placement
 from .timed_task import TimedTask
-from .waiting import waiting_of
 
 MOST_THREADS = 512  # of which moves are tried: each is one of as many more
 MOST_ROUNDS = 4
@@ -28,7 +28,7 @@ def moved(task: TimedTask, start: Placement) -> Placement | None:
         return None
     best, name = start, f"{start.name}, moved"
     for _ in range(MOST_ROUNDS):
-        places = task.cpus.spread(_Moves(task, best).search(free))
+        places = task.cpus.spread(_Moves(task, best, free).search())
         if np.array_equal(places, best.places):
             break
         found = task.first_touched(name, places) if best.pages is None else task.placed(name, places)
@@ -39,13 +39,13 @@ def moved(task: TimedTask, start: Placement) -> Placement | None:
 
 
 class _Moves:
-    """A placement's threads, and what each move of one would change."""
+    """A placement's threads, and what each move of one would change; free: who may move."""
 
-    def __init__(self, task: TimedTask, start: Placement) -> None:
-        self.places = start.places.copy()
-        self._use = task.use
+    def __init__(self, task: TimedTask, start: Placement, free: Nodes) -> None:
+        self.places, self._free = start.places.copy(), free
         self._lines, self._near = (matrix + matrix.T for matrix in (task.use.lines, task.use.near))
-        self._cpus = [len(node.cpus) for node in task.domains.machine.nodes]
+        cpus = [len(node.cpus) for node in task.domains.machine.nodes]
+        self._count = len(cpus)
         self._ways, self._within = task.ways - np.diag(np.diag(task.ways)), np.diag(task.ways)
         latency = latencies(task.machine)[np.ix_(task.rows, task.rows)] / OVERLAP
         threads = len(self.places)
@@ -59,17 +59,16 @@ class _Moves:
             self._touched = np.zeros((threads, threads))
             self._pull = pull_of_homes(task, start.pages.homes)
         self._latency = latency
-        self._own = task.use.accesses * ACCESS_NS + self._prices()[np.arange(threads), self.places]
+        own = task.use.accesses * ACCESS_NS + self._prices()[np.arange(threads), self.places]
         self._least = WORTH * start.cost.total_ns
-        self._waited = np.zeros(len(self._cpus))  # ns, on each place
-        self._left = np.zeros(threads)  # ns of it that are saved where a thread leaves its own
-        for place in range(len(self._cpus)):
+        self._waits = MoveWaits(task.use, cpus, own, free)
+        for place in range(self._count):
             self._look_at(place)
 
-    def search(self, free: Nodes) -> Nodes:
-        """(N,) places after the best move of all, and the next, until none saves anything; free: who may."""
+    def search(self) -> Nodes:
+        """(N,) places after the best move of all, and the next, until none saves anything."""
         for _ in range(len(self.places)):
-            move = self._best(free)
+            move = self._best()
             if move is None:
                 break
             thread, place = move
@@ -80,40 +79,32 @@ class _Moves:
 
     def _look_at(self, place: int) -> None:
         """Tell anew who waits on a place."""
-        here = np.flatnonzero(self.places == place)
-        self._waited[place] = self._waits(place, here)
-        for thread in here.tolist():
-            rest = self._waits(place, here[here != thread]) if self._waited[place] > 0 else 0.0
-            self._left[thread] = self._waited[place] - rest
+        self._waits.look_at(place, np.flatnonzero(self.places == place))
 
     def _prices(self) -> Floats:
         """(N, places) ns of lines and memory with each thread on each place, where the others are now."""
-        others = one_hot(self.places, len(self._cpus))
+        others = one_hot(self.places, self._count)
         answer: Floats = self._lines @ others @ self._ways.T + self._near @ others * self._within + self._pull
         answer += self._touched @ others @ self._latency.T + self._touched.T @ others @ self._latency
         return answer
 
-    def _best(self, free: Nodes) -> tuple[int, int] | None:
+    def _best(self) -> tuple[int, int] | None:
         """The thread and the place that save most."""
-        prices = self._prices()
-        saved = prices[free, self.places[free]][:, None] - prices[free]
-        # Without what is waited for on the place that a thread goes to, which is not less than now.
-        saved += self._left[free][:, None]
-        best, answer = self._least, None
-        for at in np.argsort(-saved, axis=None, kind="stable").tolist():
-            number, place = divmod(at, len(self._cpus))
-            thread = int(free[number])
-            if saved[number, place] <= best:
+        prices, free, waits = self._prices(), self._free, self._waits
+        at, rows = self.places[free], np.arange(len(free))
+        saved = prices[free, at][:, None] - prices[free]
+        # Not less than each saves: who waits is only told exactly of those that may be the best.
+        most = saved + (waits.now[at] - waits.least[free, at])[:, None] + waits.now - waits.least[free]
+        most[rows, at] = -np.inf
+        best, answer = (self._least, np.inf, 0), None
+        for move in np.argsort(-most, axis=None, kind="stable").tolist():
+            number, place = divmod(move, self._count)
+            if most[number, place] + waits.rounded < best[0]:
                 break
-            if place == self.places[thread]:
-                continue
-            here = np.append(np.flatnonzero(self.places == place), thread)
-            gain = float(saved[number, place]) + self._waited[place] - self._waits(place, here)
-            if gain > best:
-                best, answer = gain, (thread, place)
+            thread, left = int(free[number]), int(at[number])
+            # Without what is waited for on the place that a thread goes to, which is not less than now.
+            before = float(saved[number, place] + (waits.now[left] - waits.changed(thread, left)))
+            gain = before + waits.now[place] - waits.changed(thread, place)
+            if (gain, before, -move) > best:
+                best, answer = (gain, before, -move), (thread, place)
         return answer
-
-    def _waits(self, place: int, here: Nodes) -> float:
-        """ns that threads wait for cpus of a place."""
-        each = waiting_of(self._use, here, self._cpus[place])
-        return float(self._own[here] @ each) / self._cpus[place]

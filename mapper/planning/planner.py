@@ -51,6 +51,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
     if task.timed and len(task.ranks) < len(lane) <= MOST_BY_THREAD:
         by_thread, _ = plan_task(workload, machine, options, np.arange(len(lane)))
     found = place_for_time(task, by_thread) if task.timed else place_for_threads(task)
+    shared = np.bincount(lane) > 1
     threads = tuple(
         PlanThread(
             process=process,
@@ -61,6 +62,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
             load=float(f"{load:.9g}"),
             pool=(found.pools[at] if found.pools else 0) or msgspec.UNSET,
             program=_program(workload, i),
+            lane=at + 1 if shared[at] else msgspec.UNSET,
         )
         for i, ((process, path), load, at) in enumerate(
             zip(workload.threads, loads, lane.tolist(), strict=True)
@@ -79,7 +81,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         machine=PlanMachine.of(machine),
         method=options.method,
         objective=options.objective,
-        threads=() if found.alone else threads,
+        threads=() if found.alone and not task.limited else threads,
         memory=_scaling(workload, found, [thread.node for thread in threads]),
         predicted=predicted,
         alone=found.alone,

@@ -18,8 +18,8 @@ from ..memory.lives import most_at_a_time, order_of_lives
 from ..memory.page_moves import pages_in_use
 from ..memory.run_table import PAGE
 from ..threads.problem import Floats, Nodes
+from ..workload.cache_use import CacheUse
 from ..workload.pools import exchanged_vector
-from ..workload.use import CacheUse
 
 EACH = 8  # samples of a thread that a part of a region shows if all its threads use it alike
 MOST_PARTS = 256  # of a region
@@ -27,13 +27,22 @@ MOST_CELLS = 1 << 24  # parts times threads
 
 
 class SharedCaches:
-    """use: what the threads miss, None: not known; pages: what they use; pools: of exchangeable threads."""
+    """use: what the threads miss, None: not known; pages: what they use; pools: of exchangeable threads;
+    recorded: the same pages as counted, where those of pools stand for several (None: they do not)."""
 
-    def __init__(self, use: CacheUse | None, pages: PageCounts, pools: Sequence[Nodes]) -> None:
+    def __init__(
+        self,
+        use: CacheUse | None,
+        pages: PageCounts,
+        pools: Sequence[Nodes],
+        recorded: PageCounts | None = None,
+    ) -> None:
         self._use = use
         if use is None:
             return
-        self._used, self._bytes, region = _parts(pages, len(use.domain))
+        self._used, self._bytes, region = _parts(
+            pages, len(use.domain), pages if recorded is None else recorded
+        )
         self._order = None if pages.lives is None else order_of_lives(pages.lives[region])
         self._recorded = exchanged_vector(self._footprints(use.domain) * (use.domain >= 0), pools)
         columns = [exchanged_vector(missed, pools) for missed in use.missed.T]
@@ -70,8 +79,9 @@ class SharedCaches:
         return answer
 
 
-def _parts(pages: PageCounts, threads: int) -> tuple[NDArray[np.bool_], Floats, Nodes]:
-    """(P, N) which threads use which part of all regions, and (P,) bytes in use and region of each.
+def _parts(pages: PageCounts, threads: int, recorded: PageCounts) -> tuple[NDArray[np.bool_], Floats, Nodes]:
+    """(P, N) which threads use which part of all regions, and (P,) bytes in use and region of each; recorded:
+    pages each of which is one.
 
     Parts are as small as the samples allow to tell who uses them. What the main thread does while it is alone
     does not count.
@@ -95,8 +105,8 @@ def _parts(pages: PageCounts, threads: int) -> tuple[NDArray[np.bool_], Floats, 
     used[part, thread] = True
     owner = np.repeat(np.arange(count), parts)
     # Of much that is reserved little may be in use.
-    made = np.bincount(pages.region, pages.accesses, count).astype(np.float64)
-    in_use = np.minimum(PAGE * pages_in_use(pages, made), size)
+    made = np.bincount(recorded.region, recorded.accesses, count).astype(np.float64)
+    in_use = np.minimum(PAGE * pages_in_use(recorded, made), size)
     sharing = np.bincount(owner, used.any(axis=1), count)
     each = np.divide(in_use, sharing, out=np.zeros(count), where=sharing > 0)
     return used, each[owner], owner

@@ -39,6 +39,6 @@ def on_nodes(task: TimedTask, chosen: Placement) -> Floats:
     here = one_hot(task.rows[chosen.places], len(task.machine.nodes))
     if chosen.bound:
         return here
-    sizes, near = np.array([len(node.cpus) for node in task.machine.nodes]), near_memory(task)
+    sizes, near = np.array([len(node.cpus) for node in task.usable.nodes]), near_memory(task)
     answer: Floats = near * here + (1 - near) * sizes / sizes.sum()
     return answer

@@ -1,7 +1,9 @@
 """What is planned: a workload by lanes, the machine, and the options; and where it was put."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import msgspec
 
 from numaplan.machine import Machine
 
@@ -32,6 +34,19 @@ class PlanTask:
         return self.options.objective == "time" and has_use(self.workload)
 
     @property
+    def limited(self) -> bool:
+        """Whether options leave threads a part of the machine's cpus only."""
+        return set(self.usable.cpus) != set(self.machine.cpus)
+
+    @property
+    def whole(self) -> "PlanTask":
+        """The same as it runs without a plan: on all cpus, with no pins; itself where nothing is asked."""
+        if not (self.limited or self.nodes or self.cpus):
+            return self
+        free = msgspec.structs.replace(self.options, nodes=(), smt="share", without_cpus=(), pins={})
+        return replace(self, usable=self.machine, options=free, nodes={}, cpus={})
+
+    @property
     def seen_on(self) -> tuple[int, ...]:
         """Node of each thread in the recording, where that was made on this machine and it has several."""
         known = {node.id for node in self.machine.nodes}
@@ -42,8 +57,9 @@ class PlanTask:
 @dataclass(frozen=True)
 class Placed:
     """nodes: (N,) ids, cpus: of each thread; pools: (N,) number of each one's pool, 0: none; alone: why
-    nothing is placed, empty where something is; larger: what it comes to with larger inputs; exchanged:
-    whether some threads that do something are exchangeable."""
+    nothing is placed, empty where something is (threads keep to `cpus` where options leave them a part of the
+    machine); larger: what it comes to with larger inputs; exchanged: whether some threads that do something
+    are exchangeable."""
 
     nodes: Sequence[int]
     cpus: Sequence[tuple[int, ...]]

@@ -71,8 +71,9 @@ class TimedTask:
         self._unstable = workload.identity is not None and not workload.identity["stable"]
         self._ordered = not workload.unordered
         self.pages = self._counted(workload.pages)
-        self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools)
-        tied = [thread for pool in self.pools for thread in np.intersect1d(pool, self.pages.tied).tolist()]
+        self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools, self.pages.recorded)
+        keeping = np.union1d(self.pages.tied, list(task.nodes)).astype(np.int64)
+        tied = [thread for pool in self.pools for thread in np.intersect1d(pool, keeping).tolist()]
         places, staying = self.domains.machine, self.pages.staying
         given = [*task.nodes, *task.cpus]
         use = workload.use
@@ -135,6 +136,7 @@ class TimedTask:
             effort=self.options.effort,
             tolerance=1.0,
             pinned=self._pinned_places(pinned, cpus),
+            groups=self.rows,
         )
         prices = self.ways.copy()
         np.fill_diagonal(prices, np.diag(prices) * share)
@@ -142,14 +144,10 @@ class TimedTask:
 
     def _pinned_places(self, pinned: Mapping[int, int], cpus: Mapping[int, int]) -> dict[int, int]:
         """Place by number of the thread; of a node with several caches in turn, but for pins to a cpu."""
-        own: dict[int, list[int]] = {}
-        for place, node in enumerate(self.ids.tolist()):
-            own.setdefault(node, []).append(place)
         of_cpu = self.domains.machine.node_of_cpu
-        answer = {thread: of_cpu[cpu] for thread, cpu in cpus.items()}
-        for turn, (thread, node) in enumerate(pinned.items()):
-            answer.setdefault(thread, own[node][turn % len(own[node])])
-        return answer
+        free = [thread for thread in pinned if thread not in cpus]
+        turns = self.places_on([pinned[thread] for thread in free]).tolist()
+        return dict(zip(free, turns, strict=True)) | {thread: of_cpu[cpu] for thread, cpu in cpus.items()}
 
     @property
     def fixed(self) -> Nodes:

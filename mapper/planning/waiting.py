@@ -37,12 +37,12 @@ def waiting_in_stretches(running: Floats, cpus: int) -> Floats:
     some = np.flatnonzero((np.abs(mean - cpus) < FAR * np.sqrt(spread)) & many)
     few = np.arange(cpus)
     over = spread[some] + mean[some] * (mean[some] - cpus)
-    over += _chances(running[some], cpus) @ (few * (cpus - few))
+    over += chances(running[some], cpus) @ (few * (cpus - few))
     answer[some] = np.maximum(over, 0.0) / mean[some]
     return answer
 
 
-def _chances(running: Floats, many: int) -> Floats:
+def chances(running: Floats, many: int) -> Floats:
     """(S, many) probability that 0, 1, … of (S, T) threads run: a Poisson binomial distribution."""
     answer: Floats = np.zeros((len(running), many))
     answer[:, 0] = 1.0
@@ -64,7 +64,6 @@ def waiting(beside: Floats, cpus: int) -> Floats:
     between = np.abs(mean + 1.0 - cpus) < FAR * spread
     if cpus == 1 or not between.any():
         return answer
-    chances = _chances(beside[between], cpus)
-    idle = (chances * np.arange(cpus - 1, -1, -1)).sum(axis=1)
+    idle = (chances(beside[between], cpus) * np.arange(cpus - 1, -1, -1)).sum(axis=1)
     answer[between] = np.maximum(1.0 + mean[between] - cpus + idle, 0.0)
     return answer

@@ -39,7 +39,8 @@ class Problem:
     more than its size, and `best` and `exact` never move these. every_phase: `balanced` then keeps the
     tolerance in each row of `phases` as well as over the whole run. mapping.py sees to pins for the methods
     that know none, and to the objective `phased`. sparse: the communication of a large sparse problem, whose
-    comm is empty.
+    comm is empty. groups: (K,) number of the group that each node is of, as a machine's node is one of its
+    caches: threads are dealt to groups first, then to the nodes of each. None: each is one of its own.
     """
 
     comm: Floats
@@ -57,6 +58,7 @@ class Problem:
     every_phase: bool = False
     phase_rates: Floats | None = None
     sparse: SparseMatrix | None = None
+    groups: Nodes | None = None
 
     @property
     def matrix(self) -> Floats | SparseMatrix:
@@ -99,10 +101,11 @@ def new_problem(
     phases: Floats | None = None,
     phase_rates: Floats | None = None,
     pinned: Mapping[int, int] | None = None,
+    groups: Nodes | None = None,
 ) -> Problem:
     """Check everything and make the problem; raises UsageError naming the row and column, thread or option.
 
-    pinned: node id by number of the thread.
+    pinned: node id by number of the thread; groups: (K,) of the nodes that have cpus, as in Problem.
     """
     check_words(objective, effort)
     if not 0 <= tolerance <= 1:
@@ -121,7 +124,7 @@ def new_problem(
         comm=np.zeros((0, 0)) if isinstance(matrix, SparseMatrix) else matrix,
         sparse=matrix if isinstance(matrix, SparseMatrix) else None,
         loads=load,
-        sizes=with_pins(node_sizes(len(matrix), seats), pins),
+        sizes=with_pins(_sizes(len(matrix), seats, groups), pins),
         distances=(distances + distances.T) / 2,
         targets=load.sum() * (seats / seats.sum()),
         objective=objective,
@@ -131,6 +134,7 @@ def new_problem(
         phases=phases,
         phase_rates=phase_rates,
         fixed=pins if (pins >= 0).any() else None,
+        groups=groups,
     )
 
 
@@ -161,6 +165,18 @@ def with_pins(sizes: Nodes, pins: Nodes) -> Nodes:
     answer = np.maximum(sizes, held)
     for _ in range(int(answer.sum() - sizes.sum())):
         answer[int(np.argmax(answer - held))] -= 1
+    return answer
+
+
+def _sizes(threads: int, seats: Nodes, groups: Nodes | None) -> Nodes:
+    """(K,) how many threads each node gets, as node_sizes; of several groups, these first."""
+    if groups is None:
+        return node_sizes(threads, seats)
+    group = np.unique(groups, return_inverse=True)[1]
+    answer = np.zeros_like(seats)
+    for number, share in enumerate(node_sizes(threads, np.bincount(group, seats).astype(np.int64)).tolist()):
+        own = np.flatnonzero(group == number)
+        answer[own] = node_sizes(share, seats[own])
     return answer
 
 

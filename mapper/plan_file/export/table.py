@@ -40,6 +40,8 @@ def export_plan(plan: Plan, form: str) -> str:
     """The text for a form in FORMS; raises UsageError for another, or a plan without threads."""
     if form not in FORMS:
         raise UsageError(f"unknown format {form!r}", f"take one of {', '.join(FORMS)}")
+    if plan.alone and not plan.threads:
+        raise UsageError(f"the plan's answer is to leave the program alone ({plan.alone})", "run it as it is")
     if not plan.threads:
         raise UsageError("the plan places no thread", "there is nothing to export")
     return FORMS[form](plan) + "\n"

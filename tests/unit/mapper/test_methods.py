@@ -15,6 +15,7 @@ from numaplan.mapper import METHODS, evaluate, map_threads
 from numaplan.mapper.threads.methods.choicemap import mutual_pairs
 from numaplan.mapper.threads.methods.eagermap import eagermap_tree
 from numaplan.mapper.threads.methods.treematch import best_groups, treematch_tree
+from numaplan.mapper.threads.problem import new_problem
 from numaplan.profiler import Machine
 from tests.support.properties import examples
 
@@ -108,6 +109,26 @@ def test_simple_placements_on_uneven_machines() -> None:
     assert map_threads(comm, None, machine, "scatter").tolist() == [3, 9, 3, 9, 3, 3]
     assert map_threads(comm, None, machine, "interleave").tolist() == [3, 3, 9, 9, 3, 3]
     assert sorted(map_threads(comm, None, machine, "random", seed=1).tolist()) == [3, 3, 3, 3, 9, 9]
+
+
+def test_caches_are_dealt_to_by_node_first() -> None:
+    """Of two nodes one has three caches, and the other one as large as two of them."""
+    machine = Machine.from_dict({"schema": "numaplan/machine/1", "nodes": [
+        {"id": 0, "cpus": [0, 1]}, {"id": 1, "cpus": [2, 3]}, {"id": 2, "cpus": [4, 5]},
+        {"id": 3, "cpus": [6, 7, 8, 9]},
+    ]})  # fmt: skip
+    groups = np.array([0, 0, 0, 1])
+
+    def dealt(method: str, threads: int) -> list[int]:
+        problem = new_problem(np.zeros((threads, threads)), None, machine, groups=groups)
+        found: list[int] = METHODS[method](problem).tolist()
+        return found
+
+    assert dealt("compact", 5) == [0, 1, 2, 3, 3]
+    assert dealt("scatter", 5) == [0, 3, 1, 3, 2]
+    assert dealt("scatter", 10) == [0, 3, 1, 3, 2, 3, 0, 3, 1, 2]
+    assert dealt("interleave", 10) == [0, 0, 3, 3, 1, 1, 3, 3, 2, 2]
+    assert dealt("scatter", 2) == [0, 3]
 
 
 def test_treematch_is_exhaustive_for_few_threads() -> None:

@@ -4,13 +4,22 @@ from itertools import product
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from numaplan.analyzer import PageCounts
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanOptions, Workload, make_plan
-from numaplan.mapper.planning.waiting import waiting, waiting_in_stretches
+from numaplan.mapper.planning import move_waits
+from numaplan.mapper.planning.move_waits import MoveWaits
+from numaplan.mapper.planning.moving import _Moves
+from numaplan.mapper.planning.planner import plan_task
+from numaplan.mapper.planning.timed_task import TimedTask
+from numaplan.mapper.planning.waiting import waiting, waiting_in_stretches, waiting_of
+from numaplan.mapper.threads.problem import Nodes
+from numaplan.mapper.workload.activity import Activity
 from numaplan.mapper.workload.use import ThreadUse
+from tests.support import timed
 
 Floats = NDArray[np.float64]
 
@@ -95,3 +104,81 @@ def test_more_threads_than_cpus_sit_together_where_they_take_turns() -> None:
     lines = {(a, b): 1e5 for a in range(6) for b in range(a)}
     plan = plan_of(workload(teams, lines), "2x2")
     assert len({thread.node for thread in plan.threads}) == 1
+
+
+def task_of(seed: int, threads: int, machine: str, kind: str) -> TimedTask:
+    """Threads that run at random, and take as many lines from each other."""
+    rng = np.random.default_rng(seed)
+    running = (rng.random((40, threads)) < rng.uniform(0.2, 0.8)).astype(np.float64)
+    if kind == "in part":
+        running *= rng.random(running.shape)
+    lasts = rng.uniform(0.1, 1.0, len(running))
+    together = (running.T * lasts) @ running / np.maximum(lasts @ running, 1e-9)[:, None]
+    lines = rng.random((threads, threads)) * 10.0 ** rng.integers(2, 6)
+    for apart in (together, lines):
+        np.fill_diagonal(apart, 0.0)
+    work = timed.workload(threads, users=[[thread] for thread in range(threads)])
+    use = ThreadUse(
+        rng.uniform(1e6, 2e6, threads),
+        (lines + lines.T) / 2,
+        np.minimum(together, 1.0),
+        exact=True,
+        activity=None if kind == "pairs" else Activity(lasts, running, True),
+    )
+    return TimedTask(plan_task(replace(work, use=use), Machine.load(machine), PlanOptions())[0])
+
+
+class OneByOne(_Moves):
+    """Of each move it is told exactly who waits then."""
+
+    def _best(self) -> tuple[int, int] | None:
+        prices, waits, best = self._prices(), self._waits, (self._least, np.inf, 0)
+        moves = [(int(thread), place) for thread in self._free for place in range(self._count)]
+        answer = None
+        for number, (thread, place) in enumerate(moves):
+            at = int(self.places[thread])
+            saved = float(prices[thread, at] - prices[thread, place])
+            saved += waits.now[at] - waits.changed(thread, at)
+            gain = saved + waits.now[place] - waits.changed(thread, place)
+            if place != at and (gain, saved, -number) > best:
+                best, answer = (gain, saved, -number), (thread, place)
+        return answer
+
+
+@pytest.mark.parametrize("kind", ["looks", "in part", "pairs"])
+@pytest.mark.parametrize("seed", range(6))
+def test_moves_are_those_that_are_found_if_all_are_told_exactly(kind: str, seed: int) -> None:
+    task = task_of(seed, 5 + 2 * seed, ["2x2", "4x1", "3x2"][seed % 3], kind)
+    free = np.arange(task.problem.threads)
+    for start in (task.placed("", task.mapped("compact")), task.first_touched("", task.mapped("scatter"))):
+        expected = OneByOne(task, start, free).search()
+        assert _Moves(task, start, free).search().tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("kind", ["looks", "in part"])
+def test_no_less_is_waited_than_is_told_at_least(kind: str) -> None:
+    task = task_of(1, 12, "2x2", kind)
+    assert task.use.activity is not None
+    free, places = np.arange(12), np.arange(12) % 2
+    waits = MoveWaits(task.use, [2, 3], task.use.accesses, free)
+    for place in range(2):
+        waits.look_at(place, np.flatnonzero(places == place))
+    exact = np.array([[waits.changed(thread, place) for place in range(2)] for thread in range(12)])
+    assert (waits.least <= exact + waits.rounded).all() and waits.least.max() > 0
+    if kind == "looks":  # who runs, runs: the mean is all
+        assert waits.least == pytest.approx(exact)
+
+
+def test_of_few_moves_all_looks_are_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+
+    def counted(use: ThreadUse, threads: Nodes, cpus: int) -> Floats:
+        told.append(len(threads))
+        return waiting_of(use, threads, cpus)
+
+    monkeypatch.setattr(move_waits, "waiting_of", counted)
+    task = task_of(3, 40, "2x4", "looks")
+    start = task.first_touched("", task.mapped("compact"))
+    found = _Moves(task, start, np.arange(40)).search()
+    moves = int((found != start.places).sum())
+    assert moves > 0 and len(told) < 10 * (moves + 1)  # of 40 threads each

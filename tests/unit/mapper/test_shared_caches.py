@@ -9,7 +9,9 @@ from msgspec.structs import replace
 from numaplan.analyzer import PageCounts
 from numaplan.mapper import Plan, PlanOptions, RegionKey, make_plan
 from numaplan.mapper.planning import shared_caches
+from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.shared_caches import SharedCaches
+from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.workload.cache_use import CacheUse
 from numaplan.mapper.workload.from_trace import workload_of_trace
 from numaplan.profiler import Machine
@@ -22,18 +24,18 @@ SIZES = (1 << 19, 1 << 20, 1 << 21, 1 << 22)
 MISSED = (800.0, 600.0, 100.0, 10.0)
 
 
-def pages(users: list[list[int]]) -> PageCounts:
+def pages(users: list[list[int]], count: int = PAGES) -> PageCounts:
     """Of each region, the threads that use all of its pages."""
     rows = np.array(
         [
             (region, page, thread)
             for region, own in enumerate(users)
-            for page in range(PAGES)
+            for page in range(count)
             for thread in sorted(own)
         ],
         np.int64,
     )
-    keys = [RegionKey(kind="heap", name=f"r{number}", bytes=PAGES * 4096) for number in range(len(users))]
+    keys = [RegionKey(kind="heap", name=f"r{number}", bytes=count * 4096) for number in range(len(users))]
     return PageCounts(keys, *rows.T, np.full(len(rows), 100), np.zeros(len(rows)))
 
 
@@ -66,6 +68,22 @@ def test_memory_that_is_reserved_and_not_used_takes_no_room() -> None:
     for regions in (counts.regions, [large, counts.regions[1]]):
         shared = SharedCaches(caches([0, 1]), replace(counts, regions=regions), [])
         assert shared.misses(np.array([0, 0])) == pytest.approx([8 / 6] * 2, rel=0.05)
+
+
+def test_large_memory_of_a_pool_takes_as_much_room_as_that_of_other_threads() -> None:
+    """Its pages are joined to larger ones, to be dealt to all of its threads."""
+
+    def found(keeps: bool) -> list[float]:
+        work = workload()
+        assert work.use is not None
+        use = replace(work.use, caches=caches([0, 0, 0, 0]))
+        work = replace(work, pages=pages([[0], [1], [2, 3]], 2048), keeps=(True, True, keeps, keeps), use=use)
+        task = TimedTask(plan_task(work, Machine.load("2x2"), PlanOptions())[0])
+        assert len(task.pools) == (not keeps)
+        answer: list[float] = task.caches.misses(np.array([0, 0, 1, 1])).tolist()
+        return answer
+
+    assert found(keeps=False) == pytest.approx(found(keeps=True))
 
 
 def test_blocks_that_follow_one_another_take_the_room_of_one() -> None:

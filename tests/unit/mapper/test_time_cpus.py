@@ -12,6 +12,7 @@ from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.planning.candidates import SIZES, choose
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
+from numaplan.mapper.planning.unplanned import alone
 from numaplan.mapper.workload.activity import Activity
 from numaplan.profiler import Machine
 from tests.support.timed import PAIRS, nodes_of, plan_of, plan_on, workload
@@ -78,6 +79,24 @@ def test_a_node_with_several_caches_is_planned_by_cache() -> None:
     assert plan_on(content, work, objective="balanced").predicted.cache_share == 1  # as its loads are
     one = plan_on(content | {"cores": []}, workload(lines=PAIRS))
     assert one.predicted.cache_share == -1 and not any("L3" in line for line in summary(one))
+
+
+@pytest.mark.parametrize("caches", [1, 2, 4])
+def test_few_threads_begin_on_all_nodes_however_many_caches_these_have(caches: int) -> None:
+    content = {
+        "schema": "numaplan/machine/1",
+        "nodes": [{"id": node, "cpus": [8 * node + cpu for cpu in range(8)]} for node in range(2)],
+        "cores": [{"cpus": [cpu], "node": cpu // 8, "l3": cpu * caches // 8} for cpu in range(16)],
+    }
+    pins = {"0.4": "0", "0.5": "1", "0.6": "0", "0.7": "1"}
+    for given, options in (({}, PlanOptions()), (pins, PlanOptions(pins=pins))):
+        work = workload(8 if given else 4)
+        task = TimedTask(plan_task(work, Machine.from_dict(content), options)[0])
+        assert task.rows[alone(task).places].tolist()[:4] == [0, 1, 0, 1]
+        assert np.bincount(task.rows[task.mapped("compact")]).tolist() == [task.problem.threads / 2] * 2
+        pinned = task.mapped("best")[task.fixed]
+        assert len(set(pinned.tolist())) == min(2 * caches, len(given))
+        assert task.rows[pinned].tolist() == [0, 1, 0, 1][: len(given)]
 
 
 def test_more_threads_than_cpus_share_those_of_a_node() -> None:

@@ -130,6 +130,16 @@ def test_pins_hold_in_a_pool_of_which_few_or_none_are_left(pinned: int) -> None:
     assert not any("none has a cpu of its own" in note for note in planned.notes)
 
 
+@pytest.mark.parametrize("threads", [2, 8])
+def test_a_thread_of_a_pool_is_on_the_node_that_it_is_pinned_to(threads: int) -> None:
+    work = workload(threads, users=[list(range(threads))] * 4, keeps=False)
+    plan = plan_of(work, "2x4", pins={"0.1": "1"})
+    assert (plan.threads[1].node, plan.threads[1].cpus, plan.threads[1].pool) == (1, (4, 5, 6, 7), UNSET)
+    assert plan.threads[0].pool == 1
+    if threads == 2:  # no other thread of the pool is there
+        assert plan.threads[0].cpus == (0, 1, 2, 3)
+
+
 def test_a_pool_is_taken_to_be_in_all_its_caches_alike() -> None:
     content = {
         "schema": "numaplan/machine/1",
