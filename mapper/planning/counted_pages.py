@@ -41,7 +41,7 @@ class CountedPages:
     come back to their memory. Of one that does not, threads and what was their own are anywhere among its
     nodes, but for the tied. lasted_s: how long the run took, or (N,) each thread's process ran in it, for
     what the kernel moves; ordered: whether a thread can be told from another in the next run, without which
-    none keeps to its place."""
+    none keeps to its place; makers: number of each thread that made memory (None: as `threads`)."""
 
     def __init__(
         self,
@@ -51,14 +51,16 @@ class CountedPages:
         lasted_s: Floats | float = math.inf,
         *,
         ordered: bool = True,
+        makers: Mapping[tuple[str, str], int] | None = None,
     ) -> None:
         self.recorded, self._pools = recorded, pools
         self._process = np.unique([process for process, _ in threads], return_inverse=True)[1]
         # (N, N), as what is in no region is told by pairs.
         moving = moving_part(np.broadcast_to(lasted_s, len(threads)))
         self._moving = moving[:, None] * np.equal.outer(self._process, self._process)
-        self._allocator = allocators(recorded, threads)
-        self.accesses = exchanged_pages(recorded, pools, threads)
+        number = {key: thread for thread, key in enumerate(threads)} if makers is None else makers
+        self._allocator = allocators(recorded, number)
+        self.accesses = exchanged_pages(recorded, pools, self._allocator)
         self.by_memory = recorded.missed is not None and recorded.missed_before is not None
         self.stats, self._stats = _to_memory(self.accesses), _to_memory(recorded)
         self.tied = np.flatnonzero(self._begun_by(SERIAL, len(threads)) & ordered)

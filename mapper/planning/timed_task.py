@@ -59,7 +59,7 @@ class TimedTask:
         self.machine, self.usable, self.options = machine, task.usable, task.options
         self.domains = divided_by_caches(task.usable, machine)
         self.use, self.pools, children, by_chance = expected_use(workload)
-        self._threads = workload.threads
+        self._threads, self._makers = workload.threads, workload.makers
         ran = ran_of(workload.threads, workload.lives, self.use.activity)
         # AutoNUMA looks at memory in the time of other threads only.
         self.in_real_time = workload.real_time > MOST
@@ -107,7 +107,8 @@ class TimedTask:
         self.samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2
 
     def _counted(self, pages: PageCounts) -> CountedPages:
-        return CountedPages(pages, self.pools, self._threads, self._lasted_s, ordered=self._ordered)
+        given = self._threads, self._lasted_s
+        return CountedPages(pages, self.pools, *given, ordered=self._ordered, makers=self._makers)
 
     def with_misses(self, pages: PageCounts, times: int = 1) -> "TimedTask":
         """The same, but for what reaches memory when the input is so many times as large."""

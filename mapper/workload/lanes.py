@@ -90,6 +90,7 @@ def by_lane(workload: Workload, lane: Nodes) -> Workload:
         phases=None if phases is None else np.stack([np.bincount(lane, row, count) for row in phases]),
         seen_on=tuple(seen[thread] for thread in first) if seen else (),
         lives=_lives(workload.lives, lane, count),
+        makers=dict(zip(workload.threads, lane.tolist(), strict=True)),
         keeps=_kept(workload, lane, count),
         names=tuple(workload.names[thread] for thread in first) if workload.names else (),
         use=None if workload.use is None else workload.use.by_lane(lane, count),

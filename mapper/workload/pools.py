@@ -235,25 +235,22 @@ def exchanged_pairs(pairs: Floats, pools: Sequence[Nodes], tied: Sequence[int] |
     return answer
 
 
-def exchanged_pages(
-    pages: PageCounts, pools: Sequence[Nodes], threads: Sequence[tuple[str, str]] = ()
-) -> PageCounts:
+def exchanged_pages(pages: PageCounts, pools: Sequence[Nodes], made_by: Nodes | None = None) -> PageCounts:
     """The same of pages: what a pool did to a page is an equal part of each of its threads.
 
     What a thread did before the others started stays its own, and what it does with memory that it allocated:
-    that is found by who allocates it. threads: (process, creation path) of each. Pages of a region that a
-    pool uses are alike by that: a GRANULES-th of the region stands for itself. As it is where there would be
-    too many rows.
+    that is found by who allocates it. Pages of a region that a pool uses are alike by that: a GRANULES-th of
+    the region stands for itself. As it is where there would be too many rows. made_by: (regions,) thread that
+    made each, -1: none of these.
     """
-    made_by = allocators(pages, threads)
+    made_by = np.full(len(pages.regions), -1) if made_by is None else made_by
     for pool in pools:
         pages = _exchanged(pages, pool, made_by)
     return pages
 
 
-def allocators(pages: PageCounts, threads: Sequence[tuple[str, str]]) -> Nodes:
-    """(regions,) the thread that made each, -1: none of these."""
-    number = {key: thread for thread, key in enumerate(threads)}
+def allocators(pages: PageCounts, number: Mapping[tuple[str, str], int]) -> Nodes:
+    """(regions,) the thread that made each, -1: none of these; number: of each (process, creation path)."""
     return np.array([number.get((key.process, key.thread), -1) for key in pages.regions], np.int64)
 
 

@@ -4,7 +4,7 @@ Read from comm.csv and loads.csv here, from traces in from_trace.py.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,8 @@ class Workload(msgspec.Struct, frozen=True):
     apart: whether processes were recorded apart, so that nobody saw what they exchange;
     sizes: the pages of further runs in which some regions have other sizes;
     larger: what would reach memory with larger inputs; not_balanced: what to say of load that nobody can
-    share, where loads are balanced; counted: how much was local as the program ran; lasted_s: how long that
+    share, where loads are balanced; makers: row of each thread that memory is known by, where several threads
+    follow one another as one row; counted: how much was local as the program ran; lasted_s: how long that
     took, for a kernel that moves pages."""
 
     threads: Sequence[tuple[str, str]]
@@ -64,6 +65,7 @@ class Workload(msgspec.Struct, frozen=True):
     sizes: tuple[PageCounts, ...] = ()
     counted: LocalShares | None = None
     lasted_s: float = math.inf
+    makers: Mapping[tuple[str, str], int] | None = None
 
     @property
     def app(self) -> PlanApp:

@@ -7,8 +7,12 @@ import numpy as np
 from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
+from numaplan.mapper import PlanOptions
+from numaplan.mapper.planning.planner import plan_task
+from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.workload.from_trace import read_trace
 from numaplan.mapper.workload.lanes import by_lane, lanes_of
+from numaplan.profiler import Machine
 from tests.support.timed import workload
 from tests.support.traces import write_trace
 
@@ -86,3 +90,23 @@ def test_who_begins_when_another_has_ended_does_not_run_beside_it(tmp_path: Path
     assert use is not None
     assert use.together[1, 2] == use.together[2, 1] == 0
     assert use.together[1, 0] > 0.9 and use.together[2, 0] > 0.9
+
+
+def test_what_later_threads_of_a_lane_allocate_is_theirs() -> None:
+    """Of a pool, three generations of two threads: each works on memory that it made itself."""
+    work = workload(7, users=[[number] for number in range(1, 7)], keeps=False)
+    assert work.pages is not None
+    made = [replace(key, thread=f"0.{number}") for number, key in enumerate(work.pages.regions, 1)]
+    pages = replace(work.pages, regions=made, toucher=work.pages.thread)
+    lives = ((0, -1), (1, 9), (2, 9), (10, 19), (11, 19), (20, 29), (21, 29))
+    keeps = (True, *[False] * 6)
+    task = TimedTask(
+        plan_task(
+            replace(work, threads=pool(7), lives=lives, pages=pages, keeps=keeps),
+            Machine.load("2x2"),
+            PlanOptions(),
+        )[0]
+    )
+    used = task.pages.accesses
+    assert [own.tolist() for own in task.pools] == [[1, 2]]
+    assert all(len(np.unique(used.thread[used.region == region])) == 1 for region in range(6))

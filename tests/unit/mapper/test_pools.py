@@ -11,7 +11,13 @@ from numaplan.mapper import PlanOptions, RegionKey
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.workload.from_trace import workload_of_trace
-from numaplan.mapper.workload.pools import exchanged_matrix, exchanged_pages, exchanged_pairs, pools_of
+from numaplan.mapper.workload.pools import (
+    allocators,
+    exchanged_matrix,
+    exchanged_pages,
+    exchanged_pairs,
+    pools_of,
+)
 from tests.support.traces import write_trace
 
 POOL = np.array([1, 2, 3])
@@ -40,7 +46,8 @@ def test_what_a_thread_allocated_itself_stays_its_own() -> None:
     same = np.zeros(3, np.int64)
     pages = PageCounts([key], same, same, np.array([1, 2, 3]), np.array([4, 9, 2]), same)
     threads = [("p0", path) for path in ("0", "0.1", "0.2", "0.3")]
-    found = exchanged_pages(pages, [POOL], threads)
+    made_by = allocators(pages, {key: number for number, key in enumerate(threads)})
+    found = exchanged_pages(pages, [POOL], made_by)
     assert np.bincount(found.thread, found.accesses).tolist() == [0, 3, 9, 3]
     pairs = np.diag([0.0, 1.0, 2.0, 6.0])
     assert np.diag(exchanged_pairs(pairs, [POOL])).tolist() == [0, 3, 3, 3]
