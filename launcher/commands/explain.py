@@ -26,14 +26,17 @@ _UNPLANNED = {
 def explain(launch: CheckedLaunch) -> str:
     """Lines for people: threads' cpus, regions' nodes, and equivalents for numactl, taskset, OpenMP."""
     plan = launch.plan
+    if not (plan.threads or plan.memory):
+        return "\n".join(_left_alone(launch))
     lines = [
         *launch.warnings,
+        *([f"left alone but for its cpus: {plan.alone}"] if plan.alone else []),
         f"{_count(len(plan.threads), 'thread')} by {plan.method},"
         f" {_count(len(plan.memory), 'memory region')}",
         _binding(launch),
         f"threads not in the plan: {_UNPLANNED[launch.request.unplanned]}",
         f"affinity that the program sets for itself: {'undone' if launch.request.override else 'respected'}",
-        f"memory left to first touch: {'AutoNUMA may move it' if launch.request.autonuma else 'stays'}",
+        f"memory left to first touch: {'AutoNUMA may move it' if launch.autonuma else 'stays'}",
         "",
         "threads:",
     ]
@@ -57,6 +60,14 @@ def explain(launch: CheckedLaunch) -> str:
             *_equivalents(plan, shell_line(launch.request.argv)),
         ]
     )
+
+
+def _left_alone(launch: CheckedLaunch) -> list[str]:
+    """Of a plan that places nothing there is nothing to list, and no other tool to do it."""
+    why = f"the plan leaves it alone: {launch.plan.alone}" if launch.plan.alone else "the plan places nothing"
+    online = launch.request.online
+    would = f"would run it as it is: {shell_line(launch.request.argv)}"
+    return [*launch.warnings, why, would, *(_refining(online) if online else [])]
 
 
 def explain_online(options: OnlineOptions, argv: Sequence[str], pids: Sequence[int], all_mine: bool) -> str:
@@ -122,8 +133,10 @@ def _count(number: int, what: str) -> str:
 
 
 def _equivalents(plan: Plan, command: str) -> list[str]:
-    nodes = sorted({thread.node for thread in plan.threads})
     cpus = sorted({cpu for thread in plan.threads for cpu in thread.cpus})
+    if plan.alone:  # its memory is the kernel's, on any node
+        return [f"  taskset -c {format_list(cpus)} {command}"]
+    nodes = sorted({thread.node for thread in plan.threads})
     team = [t for t in plan.threads if t.process == "p0" and (t.path == "0" or t.path.count(".") == 1)]
     team.sort(key=lambda thread: int(thread.path.partition(".")[2] or 0))
     places = ",".join("{" + ",".join(str(cpu) for cpu in thread.cpus) + "}" for thread in team)

@@ -147,7 +147,7 @@ def remap_plan(plan: Plan, machine: Machine) -> Plan:
     """The plan with every node, cpu and run translated to `machine`.
 
     Groups keep together; a group larger than a node is cut only while nodes would stay empty. Within a node
-    threads take the cpus in turn. Raises UsageError when the machine has no cpus.
+    threads take the cpus in turn, those of a lane one cpu. Raises UsageError when the machine has no cpus.
     """
     if not machine.cpu_nodes:
         raise UsageError("the machine has no node with cpus", "check it with 'nmap machine local'")
@@ -158,14 +158,14 @@ def remap_plan(plan: Plan, machine: Machine) -> Plan:
     nodes = _nodes_of_pieces([group for _, group in pieces], machine)
     node_of: dict[int, int] = {}
     seats: dict[tuple[str, str], tuple[int, tuple[int, ...]]] = {}
-    taken: dict[int, int] = defaultdict(int)
+    taken: dict[int, dict[tuple[str, ...], int]] = defaultdict(dict)  # by node: the turn of each lane
     whole = _whole_nodes(plan)
     for (origin, group), node in zip(pieces, nodes, strict=True):
         node_of.setdefault(origin, node)
         for thread in group:
             cpus = cpus_in_turn(machine, node)
-            seat = tuple(sorted(cpus)) if whole else (cpus[taken[node] % len(cpus)],)
-            taken[node] += 1
+            turn = taken[node].setdefault(_lane_of(thread), len(taken[node]))
+            seat = tuple(sorted(cpus)) if whole else (cpus[turn % len(cpus)],)
             seats[thread.process, thread.path] = (node, seat)
     for position, old in enumerate(plan.machine.nodes):  # nodes of the plan that hold memory only
         node_of.setdefault(old.id, machine.node_ids[position % len(machine.node_ids)])
@@ -177,6 +177,13 @@ def remap_plan(plan: Plan, machine: Machine) -> Plan:
         memory=tuple(_moved_region(region, node_of) for region in plan.memory),
         predicted=msgspec.structs.replace(plan.predicted, node_loads=(), baselines={}, touched=()),
     )
+
+
+def _lane_of(thread: PlanThread) -> tuple[str, ...]:
+    """What threads have in common that share a seat through time; of one that has it alone its name."""
+    if thread.lane is UNSET:
+        return thread.process, thread.path
+    return thread.process, thread.path.rpartition(".")[0], f"lane {thread.lane}"
 
 
 def _with_pools(threads: Sequence[PlanThread], machine: Machine) -> tuple[PlanThread, ...]:

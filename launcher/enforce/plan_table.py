@@ -11,7 +11,7 @@ from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanRegion, PlanThread
 
 from .process_memory import memory_nodes
-from .unplanned import floating_cpus, pool_cpus, pool_of_makers, processes_of
+from .unplanned import first_in_lanes, floating_cpus, pool_cpus, pool_of_makers, processes_of
 
 LIBRARY = native_part("launcher", "enforce.so")
 
@@ -21,7 +21,7 @@ KINDS = {"heap": 1, "mmap": 2, "file": 3, "static": 4}
 POLICIES = {"bind": 1, "preferred": 2, "interleave": 3, "next-touch": 4}
 
 _HEADER = struct.Struct("<8s6IQIII12x")
-_THREAD = struct.Struct("<QQIIiII4x")
+_THREAD = struct.Struct("<QQIIiIII")
 _REGION = struct.Struct("<QQQQQQIIIHBB")
 _RUN = struct.Struct("<QQII")
 _SIZES = struct.Struct("<QQ")
@@ -95,16 +95,23 @@ def _first(plan: Plan) -> dict[str, frozenset[int]]:
     return {thread.process: frozenset(thread.cpus) for thread in plan.threads if thread.path == "0"}
 
 
-def _with_pools(
-    rows: list[tuple[int, ...]], plan: Plan, pools: Collection[tuple[str, int]]
+def _with_later(
+    rows: list[tuple[int, ...]], plan: Plan, pools: Collection[tuple[str, int]], grows: bool
 ) -> list[tuple[int, ...]]:
-    """Rows of threads that tell which row has the cpus for what they make beyond the plan."""
+    """Rows of threads that tell which row has the cpus for what they make beyond the plan; and in which lane
+    they are, where others of their creator may follow them."""
     where = {row[:2]: number for number, row in enumerate(rows, 1)}
+    pool_of = pool_of_makers(plan, pools)
     of = {
         (name_hash(process), name_hash(path)): where[name_hash(process), name_hash(f"pool {pool}")]
-        for (process, path), pool in pool_of_makers(plan, pools).items()
+        for (process, path), pool in pool_of.items()
     }
-    return [(*row[:-1], of.get((row[0], row[1]), 0)) for row in rows]
+    lanes = {
+        (name_hash(process), name_hash(path)): where[name_hash(process), name_hash(first)]
+        for (process, path), first in (first_in_lanes(plan) if grows else {}).items()
+        if (process, path.rpartition(".")[0]) not in pool_of
+    }
+    return [(*row, of.get((row[0], row[1]), 0), lanes.get((row[0], row[1]), 0)) for row in rows]
 
 
 def encode(
@@ -119,7 +126,7 @@ def encode(
 
     floating: cpus for threads that the plan does not name, by process, "" for processes not in it; locate:
     finds static data; spread: see PlanTable; autonuma: see make_plan_table; grows: whether threads beyond the
-    plan are of the pool of who made them, or of the last that this one made.
+    plan are of the pool of who made them, or of the last that this one made, or follow on the seats of those.
     """
     cpus: list[int] = []
     on = {cpu: node.id for node in plan.machine.nodes for cpu in node.cpus}
@@ -130,11 +137,11 @@ def encode(
     threads = sorted(
         [_thread_row(thread, cpus, spread.get(thread.process, ()), on) for thread in plan.threads]
         + [
-            (name_hash(process) if process else 0, path, *_place_cpus(which, cpus), -1, 0, 0)
+            (name_hash(process) if process else 0, path, *_place_cpus(which, cpus), -1, 0)
             for (process, path), which in others.items()
         ]
     )
-    threads = _with_pools(threads, plan, pools)
+    threads = _with_later(threads, plan, pools, grows)
     rows: list[tuple[tuple[int, ...], PlanRegion]] = []
     skipped: list[tuple[PlanRegion, str]] = []
     runs: list[tuple[int, int, int, int]] = []
@@ -214,7 +221,6 @@ def _thread_row(
         count,
         thread.node if stays(thread, node_of_cpu) else -1,  # for its stack
         memory,
-        0,
     )
 
 

@@ -51,10 +51,29 @@ def pool_of_makers(plan: Plan, pools: Collection[tuple[str, int]]) -> dict[tuple
     }
     last = {
         (thread.process, thread.path.rpartition(".")[0]): (thread.process, thread.path)
-        for thread in sorted(plan.threads, key=lambda thread: (len(thread.path), thread.path))
-        if "." in thread.path
+        for thread in _as_made(plan)
     }
     return {maker: own[made] for maker, made in last.items() if made in own} | own
+
+
+def first_in_lanes(plan: Plan) -> dict[tuple[str, str], str]:
+    """Path of the first thread on the same seat through time as each (process, path), of those that a thread
+    of the plan's made and that are of no pool."""
+    first: dict[tuple[str, str, int], str] = {}
+    answer = {}
+    for thread in _as_made(plan):
+        if thread.pool is not UNSET:
+            continue
+        seat = (thread.process, thread.path.rpartition(".")[0], thread.lane or 0)
+        path = thread.path if thread.lane is UNSET else first.setdefault(seat, thread.path)
+        answer[thread.process, thread.path] = path
+    return answer
+
+
+def _as_made(plan: Plan) -> list[PlanThread]:
+    """The threads that one made, in the order in which it did."""
+    made = [thread for thread in plan.threads if "." in thread.path]
+    return sorted(made, key=lambda thread: (len(thread.path), thread.path))
 
 
 def _working(plan: Plan, process: str) -> list[PlanThread]:

@@ -90,7 +90,7 @@ def launch_checked(launch: CheckedLaunch) -> int:
         request.unplanned,
         launch.environment,
         allowed,
-        autonuma=request.autonuma,
+        autonuma=launch.autonuma,
     )
     with launch_folder({TABLE: table.data}) as workdir:
         attendants = _prepare(launch, workdir, table)
@@ -135,7 +135,7 @@ def _prepare(launch: CheckedLaunch, workdir: Path, table: PlanTable) -> Attendan
     if launch.from_outside:
         spread = table.spread.get(launch.root, ())
         tracer = Tracer(
-            workdir, workdir / TABLE, launch.root, request.override, spread, autonuma=request.autonuma
+            workdir, workdir / TABLE, launch.root, request.override, spread, autonuma=launch.autonuma
         )
     if request.online:
         from ..online.session import OnlineSession

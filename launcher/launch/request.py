@@ -82,6 +82,11 @@ class CheckedLaunch(msgspec.Struct, frozen=True):
     warnings: Sequence[str] = ()
     noted: "Callable[[Applied], None] | None" = None
 
+    @property
+    def autonuma(self) -> bool:
+        """Whether the kernel may move memory: somebody asked, or the plan only keeps threads to some cpus."""
+        return self.request.autonuma or bool(self.plan.alone)
+
 
 class Target(msgspec.Struct, frozen=True):
     """What is about to run, and where, as in CheckedLaunch. executable: the ELF file that facts are of."""

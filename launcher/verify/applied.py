@@ -1,5 +1,7 @@
 """applied.json: what was planned, what was applied, and why they differ; and the line that warns of it."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from numaplan.common import reviewable_json
@@ -83,21 +85,31 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
 def warning_of(applied: Applied, plan: Plan) -> str:
     """One line on what the plan and the run do not have in common; empty when there is nothing to say."""
-    parts: list[str] = []
-    if applied.unplanned:
-        count = applied.unplanned_count
-        verb = "thread is" if count == 1 else "threads are"
-        parts.append(f"{count} {verb} not in the plan ({_some(applied.unplanned)})")
-    if applied.missing:
-        names = ", ".join(name.removeprefix("p0/") for name in applied.missing[:3])
-        more = ", …" if len(applied.missing) > 3 else ""
-        parts.append(
-            f"{len(applied.missing)} of {len(plan.threads)} planned threads never appeared ({names}{more})"
-        )
-    return "; ".join([*parts, *applied.reasons[:3]])
+    parts = [
+        *unplanned_threads(applied.unplanned, applied.unplanned_count),
+        *missing_threads(applied.missing, plan),
+    ]
+    others = [reason for reason in applied.reasons if not any(reason.startswith(part) for part in parts)]
+    return "; ".join([*parts, *others[:3]])
 
 
-def _some(unplanned: tuple[Unplanned, ...]) -> str:
+def unplanned_threads(unplanned: Sequence[Unplanned], count: int) -> list[str]:
+    """What to say of threads that the plan does not name, if there are any; count: of all."""
+    if not unplanned:
+        return []
+    return [f"{count} {'thread is' if count == 1 else 'threads are'} not in the plan ({_some(unplanned)})"]
+
+
+def missing_threads(missing: Sequence[str], plan: Plan) -> list[str]:
+    """The same of planned threads that never appeared."""
+    if not missing:
+        return []
+    names = ", ".join(name.removeprefix("p0/") for name in missing[:3])
+    more = ", …" if len(missing) > 3 else ""
+    return [f"{len(missing)} of {len(plan.threads)} planned threads never appeared ({names}{more})"]
+
+
+def _some(unplanned: Sequence[Unplanned]) -> str:
     names = [thread_name(item.process, item.path) for item in unplanned[:3]]
     return ", ".join(names) + (", …" if len(unplanned) > 3 else "")
 

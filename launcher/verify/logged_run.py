@@ -13,6 +13,7 @@ from ..enforce.tracer import LOG
 # Record kinds and fields: native/enforce/enforce.h.
 _APPLIED_THREAD, _APPLIED_REGION, _REGION_PAGES, _BAD_PLAN_TABLE, _NEXT_TOUCHED = range(32, 37)
 _RULE_BLOCKS, _MEMORY, _PROGRAM, _RETIRED = range(37, 41)
+_PLANNED, _FOLLOWS = 1, 2  # enum nf_named
 _SANDBOX = 12  # native/preload/preload.h
 _NO_NODE = 0xFFFF
 # What the library could do for the threads of a process that restricts its system calls.
@@ -25,7 +26,8 @@ _LOG_FIELDS = 8
 
 @dataclass
 class LoggedThread:
-    """A thread: cpus as last read back (empty: not read), if the plan names it, errno of binding."""
+    """A thread: cpus as last read back (empty: not read), if the plan names it, errno of binding; follows: it
+    has the cpus of a planned one that had ended."""
 
     process: str
     path: str
@@ -35,6 +37,7 @@ class LoggedThread:
     error: int = 0
     pid: int = 0
     ended: bool = False
+    follows: bool = False
 
 
 @dataclass
@@ -132,7 +135,8 @@ def read_logged_run(workdir: Path, named: Mapping[int, str]) -> LoggedRun:
 
 def _add_thread(logged: LoggedRun, birth: LoggedThread, record: Record) -> None:
     thread = logged.threads.setdefault((birth.process, birth.path), birth)
-    thread.planned = thread.planned or bool(record.c)
+    thread.planned = thread.planned or record.c == _PLANNED
+    thread.follows = thread.follows or record.c == _FOLLOWS
     thread.error = thread.error or record.a
     cpus = _cpus_of(record.text)
     if cpus:  # at the end of a thread that is already gone there is nothing to read

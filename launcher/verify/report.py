@@ -1,6 +1,7 @@
 """The plan compared with what was logged of a run: what was applied, and the reasons where it was not."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from numaplan.machine import format_list
@@ -8,8 +9,16 @@ from numaplan.mapper import Plan, PlanRegion, PlanThread, RegionKey
 
 from ..enforce.plan_table import PlanTable
 from ..enforce.process_memory import where_memory_is
-from .applied import Applied, AppliedRegion, AppliedThread, Unplanned, human_bytes
-from .logged_run import LoggedRegion, LoggedRun
+from .applied import (
+    Applied,
+    AppliedRegion,
+    AppliedThread,
+    Unplanned,
+    human_bytes,
+    missing_threads,
+    unplanned_threads,
+)
+from .logged_run import LoggedRegion, LoggedRun, LoggedThread
 from .reasons import affinity_change, binding_failure, placement_failure
 
 Misplaced = dict[tuple[int, int], int]  # bytes by (node wanted, actual node)
@@ -39,17 +48,17 @@ def make_report(
     missing = tuple(
         f"{thread.process}/{thread.path}" for thread in plan.threads if _key(thread) not in logged.threads
     )
-    planned_processes = {thread.process for thread in plan.threads}
+    beyond = _beyond(plan, logged)
     unplanned = tuple(
-        Unplanned(path=actual.path, process=actual.process, applied=actual.cpus)
-        for actual in logged.threads.values()
-        if not actual.planned and actual.process in planned_processes
+        Unplanned(path=actual.path, process=actual.process, applied=actual.cpus) for actual in beyond
     )
     reasons = [
         *notes,
         *_sandbox_reasons(table, logged),
         *_thread_reasons(plan, logged, root),
         *_memory_reasons(plan, table, logged, memory, root),
+        *(text + _followed(beyond) for text in unplanned_threads(unplanned, len(unplanned))),
+        *missing_threads(missing, plan),
     ]
     as_planned = sum(set(thread.planned) == set(thread.applied) for thread in threads)
     if logged.lost:
@@ -108,6 +117,19 @@ def _absent(memory: tuple[AppliedRegion, ...], logged: LoggedRun) -> list[str]:
     text = f"{absent} of {len(memory)} planned regions never appeared"
     most = 2 * absent > len(memory) and logged.memory[0] > 0
     return [f"{text}: is this another input than the recorded one?" if most else text]
+
+
+def _beyond(plan: Plan, logged: LoggedRun) -> list[LoggedThread]:
+    """Threads of planned processes that the plan does not name."""
+    processes = {thread.process for thread in plan.threads}
+    return [one for one in logged.threads.values() if not one.planned and one.process in processes]
+
+
+def _followed(beyond: Sequence[LoggedThread]) -> str:
+    """How many of them have the cpus of planned ones, to add to what is said of them."""
+    count = sum(thread.follows for thread in beyond)
+    who = "it has" if len(beyond) == 1 else "they have" if count == len(beyond) else f"{count} of them have"
+    return f": {who} the cpus of planned ones that had ended" if count else ""
 
 
 def _key(thread: PlanThread) -> tuple[str, str]:

@@ -1,9 +1,7 @@
 """`nprof record`: run a program, or watch what runs, and write a trace."""
 
 import os
-import re
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +20,7 @@ from numaplan.common import (
 
 from .amounts import seconds, size, time_or_accesses
 from .doctor import recorded_tree
+from .misplaced import misplaced_options
 from .progress import terminal_progress
 from .reducing import reduce_to_parts
 from .show import say, say_summary
@@ -168,11 +167,7 @@ class RecordCommand(Command, frozen=True):
         of_us = RecordCommand()
         forms = {"--backend": _BACKENDS} if self.backend == of_us.backend else {}
         forms |= {"-o": r".+\.db", "--output": r".+\.db"} if self.output == of_us.output else {}
-        return [
-            f"note: {word} {value} comes after the program and is passed to it: nprof's options go before it"
-            for word, value in pairwise(self.argv[1:])
-            if re.fullmatch(forms.get(word, "(?!)"), value)
-        ]
+        return misplaced_options(self.argv[1:], forms)
 
     def _estimate(self, options: "RecordOptions") -> str:
         """Say how long the recording will take, and return it."""

@@ -95,12 +95,12 @@ bool nf_unbind(const uint32_t *cpus, uint32_t count, unsigned char before[PT_MAS
 
 void nf_bind_again(unsigned char before[PT_MASK]) { kernel(SYS_sched_setaffinity, 0, PT_MASK, before); }
 
-void nf_log_affinity(uint32_t thread, uint64_t path, int error, bool planned, bool later, pid_t tid) {
+void nf_log_affinity(uint32_t thread, uint64_t path, int error, enum nf_named named, bool later, pid_t tid) {
     unsigned char mask[PT_MASK];
     long bytes = kernel(SYS_sched_getaffinity, tid, sizeof mask, mask);
     while (bytes > 0 && !mask[bytes - 1]) bytes--;
     struct np_record record = {.kind = NF_APPLIED_THREAD, .thread = thread, .a = (uint32_t)error, .b = path};
-    record.c = planned;
+    record.c = named;
     record.d = later;
     np_log_text(&record, mask, bytes > 0 ? (size_t)bytes : 0);
 }

@@ -17,7 +17,8 @@ static void start(void) {
         np_log(NF_BAD_PLAN_TABLE, 0, 0, 0, 0, 0, 0);
         return;
     }
-    nf_plan.loaded = nf_regions_open() && nf_planned_open(nf_plan.table.header->threads);
+    uint32_t threads = nf_plan.table.header->threads;
+    nf_plan.loaded = nf_regions_open() && nf_planned_open(threads) && nf_lanes_open(threads);
     if (!nf_plan.loaded) return;
     nf_find_process();
     nf_log_program();

@@ -14,7 +14,8 @@
 /* ---- records ---- */
 
 enum {
-    NF_APPLIED_THREAD = NP_OTHERS, /* a: errno of binding, b: hash of the path, c: 1 planned, d: 0 at birth, 1 later;
+    NF_APPLIED_THREAD =
+        NP_OTHERS, /* a: errno of binding, b: hash of the path, c: enum nf_named, d: 0 at birth, 1 later;
                                       text: its cpus, a bit each */
     NF_APPLIED_REGION,             /* a: errno, b: number in the plan, c: address, d: bytes */
     NF_REGION_PAGES, /* a: node of the plan << 16 | node found (0xffff: never touched), b: number, c: bytes,
@@ -99,7 +100,9 @@ void nf_bind_again(unsigned char before[PT_MASK]);
 /* Its creator or a tracer has done that for the calling thread. */
 void nf_bound_from_outside(const uint32_t *cpus, uint32_t count, bool planned);
 void nf_free_all_threads(void); /* to run where they would without us */
-void nf_log_affinity(uint32_t thread, uint64_t path, int error, bool planned, bool later, pid_t tid);
+enum nf_named { NF_UNPLANNED, NF_PLANNED, NF_FOLLOWS /* the plan does not name it, but whose seat it has */ };
+
+void nf_log_affinity(uint32_t thread, uint64_t path, int error, enum nf_named named, bool later, pid_t tid);
 
 /* What the program asks for by syscall(). */
 bool nf_affinity_call(long number, const long arguments[6], long *result);
@@ -111,6 +114,18 @@ void nf_planned_started(uint32_t number, uint32_t thread, pid_t tid);
 void nf_planned_ended(uint32_t number);
 pid_t nf_planned_take(uint32_t number, uint32_t *thread); /* 0: it does not live; it is not looked after any more */
 void nf_planned_forked(void);
+
+/* ---- lanes.c: threads that follow one another on the cpus of a planned one ---- */
+
+struct nf_lane;
+bool nf_lanes_open(uint32_t count); /* of planned threads */
+void nf_lanes_forked(void);
+/* For one that the calling thread is about to make, by its path; NULL: it has none, and follows nobody. */
+struct nf_lane *nf_lane_take(uint64_t path);
+void nf_lane_begin(struct nf_lane *lane); /* the calling thread is in it; NULL: in none */
+void nf_lane_leave(struct nf_lane *lane);
+void nf_lane_end(void); /* the calling thread leaves its own */
+const struct pt_thread *nf_lane_seat(const struct nf_lane *lane);
 
 /* ---- process.c ---- */
 

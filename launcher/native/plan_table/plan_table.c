@@ -41,7 +41,7 @@ static bool check_threads(const struct pt_table *table) {
         if (thread->first_cpu > table->header->cpus || thread->cpus > table->header->cpus - thread->first_cpu)
             return false;
         if (thread->node < -1 || thread->node > PT_MAX_NODE || !check_memory(table, thread)) return false;
-        if (thread->pool > table->header->threads) return false;
+        if (thread->pool > table->header->threads || thread->lane > table->header->threads) return false;
     }
     for (uint32_t i = 0; i < table->header->cpus; i++)
         if (table->cpus[i] > PT_MAX_CPU) return false;

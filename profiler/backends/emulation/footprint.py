@@ -60,6 +60,17 @@ class Scale:
             facts |= {"for_footprint": str(self.stated), "for_llc": str(self.sizes[self.chosen])}
         return facts
 
+    @property
+    def smaller(self) -> str:
+        """A warning where the input that was stated is smaller than the recorded one; else empty."""
+        if not 0 < self.stated < self.footprint:
+            return ""
+        used = f"{self.footprint / (1 << 20):,.1f}M"
+        return (
+            f"--for-footprint {size_word(self.stated)} is less than the {used} that the program used: caches"
+            " are as they were, levels those of the recorded input (was it to be in M or G?)"
+        )
+
     def levels(
         self, level: NDArray[np.uint8], reach: NDArray[np.int8], remote: NDArray[np.bool_]
     ) -> NDArray[np.uint8]:

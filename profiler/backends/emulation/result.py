@@ -47,13 +47,19 @@ def emulated_recording(
         threads=_threads(processes),
         losses=_losses(processes),
         counters=_counters(processes, scale),
-        notes={**scale.facts(), **notes},
+        notes={**scale.facts(), **_warned(notes, scale.smaller)},
         identity=identity,
         transfers=transfers,
         page_use=page_use(missed) if page_use else None,
         calls=calls,
         running=running,
     )
+
+
+def _warned(notes: Mapping[str, str], warning: str) -> Mapping[str, str]:
+    """The notes, with one more of the warnings."""
+    said = [text for text in (warning, notes.get("warnings", "")) if text]
+    return {**notes, **({"warnings": "; ".join(said)} if said else {})}
 
 
 def _threads(processes: Sequence[ProcessSpool]) -> list[SeenThread]:

@@ -131,6 +131,7 @@ struct np_thread {
     uint64_t hash; /* of the creation path */
     uintptr_t stack_low, stack_high; /* of its own stack; 0: not known */
     const void *gives; /* what a hook wants the threads to have that it makes, until that says otherwise */
+    void *hands; /* what a hook hands on to the thread that is being made: it finds it here */
     bool reserves; /* the mapping that it makes cannot be accessed yet */
 };
 

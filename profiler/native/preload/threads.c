@@ -62,7 +62,9 @@ static void name_child(struct start *start) {
     uint32_t child = np_self.known ? ++np_self.children : 0;
     if (np_self.known) NP_TELL(thread_coming, 1);
     start->parent = np_thread_number();
-    start->self = (struct np_thread){.known = np_self.known, .number = np_new_thread(), .gives = np_self.gives};
+    start->self = (struct np_thread){.known = np_self.known, .number = np_new_thread()};
+    start->self.gives = np_self.gives;
+    start->self.hands = np_self.hands;
     start->self.hash = np_hash_child(np_self.hash, child);
     start->self.children = child; /* until born: which child of its parent it is */
 }

@@ -139,6 +139,7 @@ ATTACKS = {
     "a thread's number of cpus": (THREAD + 20, "<I", (3, 0xFFFFFFFF)),
     "a thread's node": (THREAD + 24, "<i", (-2, 1024, 1 << 30)),
     "a thread's pool": (THREAD + 32, "<I", (3, 0xFFFFFFFF)),
+    "a thread's lane": (THREAD + 36, "<I", (3, 0xFFFFFFFF)),
     "a region's bytes": (REGION + 32, "<Q", (4095, (1 << 56) + 1, (1 << 64) - 1)),
     "a region's first run": (REGION + 48, "<I", (2, 3, 0xFFFFFFFF)),
     "a region's number of runs": (REGION + 52, "<I", (3, 0xFFFFFFFF)),

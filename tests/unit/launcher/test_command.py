@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from numaplan.common.parser import read_command
@@ -102,6 +103,24 @@ def test_explain_runs_nothing_and_names_equivalents(
     assert (code, err) == (0, "")
     assert "threads not in the plan: on the cpus of the thread that created them" in out
     assert "affinity that the program sets for itself: undone" in out
+
+
+def test_explain_of_a_plan_that_leaves_the_program_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where it keeps threads to some cpus, memory is the kernel's on any node."""
+    whole = Plan.load(saved_plan(tmp_path, Machine.load("2x2")))
+    alone = msgspec.structs.replace(whole, threads=(), memory=(), alone="nothing to gain")
+    alone.save(tmp_path / "alone.json")
+    words = ("--plan", str(tmp_path / "alone.json"), "--remap", "--explain", "true", "a b")
+    expected = "the plan leaves it alone: nothing to gain\nwould run it as it is: true 'a b'\n"
+    assert outcome(capsys, *words) == (0, expected, "")
+    kept = tuple(msgspec.structs.replace(one, pool=1) for one in whole.threads)
+    msgspec.structs.replace(alone, threads=kept).save(tmp_path / "alone.json")
+    code, out, _ = outcome(capsys, *words)
+    assert code == 0 and "left alone but for its cpus: nothing to gain" in out
+    assert "AutoNUMA may move it" in out and "taskset -c " in out
+    assert "numactl" not in out and "OMP_PLACES" not in out
 
 
 def test_help_has_examples_and_every_policy(capsys: pytest.CaptureFixture[str]) -> None:

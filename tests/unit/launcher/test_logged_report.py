@@ -146,7 +146,23 @@ def test_what_went_wrong_is_said() -> None:
     assert any("cpuset" in reason for reason in applied.reasons)
     line = warning_of(applied, plan)
     assert "1 thread is not in the plan (0.9)" in line and "(0.3)" in line and "\n" not in line
+    assert line.count("not in the plan") == line.count("threads never appeared") == 1
+    assert applied.reasons[-2:] == (
+        "1 thread is not in the plan (0.9)",
+        "1 of 4 planned threads never appeared (0.3)",
+    )
     assert applied.summary.startswith("1/4 threads")
+
+
+def test_threads_that_follow_planned_ones_are_told_apart() -> None:
+    plan = plan_of()
+    logged = logged_of(plan, {"0": (0,), "0.1": (2,), "0.2": (2,), "0.3": (0, 1, 2, 3)})
+    logged.threads["p0", "0.2"].follows = True
+    applied = report(plan, logged)
+    said = "2 threads are not in the plan (0.2, 0.3)"
+    assert not applied.ok
+    assert applied.reasons == (f"{said}: 1 of them have the cpus of planned ones that had ended",)
+    assert warning_of(applied, plan) == said
 
 
 def test_a_program_that_never_loaded_the_library() -> None:

@@ -228,3 +228,26 @@ def test_regions_without_a_row_say_why(key: RegionKey, why: str) -> None:
 
 def test_a_region_that_stands_twice_has_one_row() -> None:
     assert len(encode(plan_of((HEAP, "bind"), (HEAP, "bind")), {}, locate).regions) == 1
+
+
+def test_threads_tell_whose_seat_through_time_theirs_is() -> None:
+    """For what their creator makes beyond the plan: unless that has the cpus of a pool."""
+    lanes = {"0": UNSET, "0.1": 2, "0.2": UNSET, "0.10": 2, "0.1.1": 2, "0.1.2": UNSET, "0.2.1": UNSET}
+    plan = plan_of_threads([("p0", path) for path in lanes], machine=Machine.load("2x2"))
+    threads = tuple(
+        msgspec.structs.replace(one, lane=lanes[one.path], pool=1 if one.path == "0.2.1" else UNSET)
+        for one in plan.threads
+    )
+    plan = msgspec.structs.replace(plan, threads=threads)
+    for unplanned, expected in (
+        ("float", {"0.1": "0.1", "0.10": "0.1", "0.2": "0.2", "0.1.1": "0.1.1", "0.1.2": "0.1.2"}),
+        ("inherit", {}),
+        ("anywhere", {}),
+    ):
+        data = make_plan_table(plan, Machine.load("2x2"), "app", unplanned, {}).data
+        count = struct.unpack_from("<I", data, 12)[0]
+        rows = [struct.unpack_from("<QQ", data, 64 + 40 * row) for row in range(count)]
+        first = [struct.unpack_from("<I", data, 64 + 40 * row + 36)[0] for row in range(count)]
+        named = {name_hash(path): path for path in lanes}
+        found = {named[path]: named[rows[at - 1][1]] for (_, path), at in zip(rows, first, strict=True) if at}
+        assert found == expected

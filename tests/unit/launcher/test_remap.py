@@ -124,3 +124,14 @@ def test_a_pool_gets_all_cpus_of_the_nodes_that_its_threads_come_to() -> None:
     moved = remap_plan(msgspec.structs.replace(plan, threads=pool), Machine.load("4x1"))
     assert {thread.cpus for thread in moved.threads} == {tuple(sorted({t.node for t in moved.threads}))}
     assert {thread.pool for thread in moved.threads} == {1}
+
+
+def test_threads_of_a_lane_keep_one_cpu() -> None:
+    """Four lanes of which each has two threads, on a node of three cpus."""
+    plan = plan_of([0] * 8, shape([4, 4]))
+    threads = tuple(msgspec.structs.replace(one, lane=1 + n % 4) for n, one in enumerate(plan.threads[1:]))
+    plan = msgspec.structs.replace(plan, threads=(plan.threads[0], *threads))
+    moved = [thread.cpus for thread in remap_plan(plan, shape([3])).threads[1:]]
+    assert len(set(moved)) == 3 and moved[4:] == moved[:3]
+    alone = msgspec.structs.replace(plan, threads=plan.threads[:1] + plan.threads[2:3])
+    assert len({thread.cpus for thread in remap_plan(alone, shape([3])).threads}) == 2

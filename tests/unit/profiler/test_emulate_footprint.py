@@ -45,3 +45,13 @@ def test_processes_that_live_together_are_one_footprint(tmp_path: Path) -> None:
     spans = [(0, 10, 5), (10, 20, 4), (15, 30, 3), (29, 40, 1)]
     processes = [replace(one, first_ns=0, last_ns=e - s, shift_ns=s, footprint=n) for s, e, n in spans]
     assert footprint_of(processes) == 7
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"), [(0, ""), (1024, "1K is less than the 4.5M"), (9 << 19, ""), (1 << 30, "")]
+)
+def test_an_input_that_is_smaller_than_the_recorded_one_is_most_likely_a_mistake(
+    stated: int, said: str
+) -> None:
+    warning = Scale(True, 9 << 19, stated, (1 << 20,), 0).smaller
+    assert bool(warning) == bool(said) and said in warning

@@ -108,3 +108,12 @@ def test_our_options_behind_the_program_are_told() -> None:
     for argv in (["-o", "foo.db"], ["cc", "-o", "foo.o"], ["app", "--backend", "gtk"], ["app", "-o"], []):
         assert not RecordCommand(argv=argv).misplaced()
     assert not RecordCommand(argv=["app", "-o", "foo.db"], output=Path("own.db")).misplaced()
+
+
+@pytest.mark.parametrize("word", ["--output=foo.db", "-ofoo.db", "--backend=emulate"])
+def test_our_options_with_their_values_behind_the_program_are_told(word: str) -> None:
+    (note,) = RecordCommand(argv=["./app", "8", word, "9"]).misplaced()
+    assert note.startswith(f"note: {word} comes after the program")
+    assert not RecordCommand(argv=["./app", word.replace(".db", ".o").replace("emulate", "gtk")]).misplaced()
+    own = {"output": Path("own.db"), "backend": "faults"}
+    assert not RecordCommand(argv=["./app", word], **own).misplaced()  # type: ignore[arg-type]
