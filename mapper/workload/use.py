@@ -1,5 +1,6 @@
 """How much a program's threads use: accesses, lines of each other, and when they run at the same time."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from numaplan.profiler import Trace
 
 WITHIN, KEPT = "coherence_within_l3", "l3_hits_on_others_lines"  # counters, of lines that others wrote
-MAYBE_OTHERS = ("unknown", "lfb", "l3", "remote_cache")  # levels
+MAYBE_OTHERS, OWN_CACHES = ("unknown", "lfb", "l3", "remote_cache"), {"unknown", "l1", "l2"}  # levels
 FEW = 64  # lines taken, below which a thread does not tell how many of them a cache has
 SEEN = 0.01  # of all lines taken, those among threads on one cache from which the others' are told, too
 
@@ -193,11 +194,14 @@ def thread_use(whole: "Trace", trace: "Trace", samples: "TraceSamples", analysis
     )
 
 
-def _from_others(trace: "Trace") -> int:
+def _from_others(trace: "Trace") -> float:
     """Samples whose line may have come out of another core's cache, by where it was found, or as that is not
-    known: what memory or the thread's first caches answered did not, whoever wrote it long before."""
-    listed = ", ".join(f"'{level}'" for level in MAYBE_OTHERS)
-    return int(trace.rows(f"SELECT count(*) FROM samples WHERE level IN ({listed})")[0][0])
+    known: what memory or the thread's first caches answered did not, whoever wrote it long before. No bound
+    where no sample tells of more than the first caches."""
+    found = dict(trace.rows("SELECT level, count(*) FROM samples GROUP BY ALL"))
+    if not found.keys() - OWN_CACHES:
+        return math.inf
+    return float(sum(found.get(level, 0) for level in MAYBE_OTHERS))
 
 
 def _kept_share(trace: "Trace", kept: Floats, within: Floats, taken: Floats) -> Floats:

@@ -97,12 +97,13 @@ def test_a_recording_given_twice_says_what_it_says_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "share"), [("unknown", 1.0), ("l3", 1.0), ("local_dram", 0.0), ("l2", 0.0)]
+    ("level", "share"), [("unknown", 1.0), ("l3", 1.0), ("local_dram", 0.0), ("l2", 1.0)]
 )
 def test_of_samples_no_more_lines_than_may_have_come_from_another_cache(
     level: str, share: float, tmp_path: Path
 ) -> None:
-    """Main writes all, and another thread reads it later: out of memory, if the levels say so."""
+    """Main writes all, and another thread reads it later: out of memory, if the levels say so. Where none
+    tells of more than the first caches, they say nothing."""
     number = np.arange(2000)
     samples = {
         "time_ns": number * PERIOD,
