@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, program_name, script_name
 from numaplan.profiler import Trace
 
 from ..analyzed import ThreadInfo
@@ -115,20 +115,20 @@ def view_plan(
 def program_mismatch(content: Mapping[str, Any], trace: Trace) -> list[str]:
     """What tells that a plan was made for another program than a trace's; empty when nothing does.
 
-    content: of a plan.json. Unknown build ids tell nothing.
+    content: of a plan.json. Unknown build ids tell nothing, but scripts of an interpreter do.
     """
     app = content.get("app", {})
+    argv = app.get("argv", ())
     planned, recorded = app.get("build_id", ""), trace.meta.get("build_id", "")
+    one, other = program_name(argv), program_name(trace.argv)
+    scripts = {script_name(argv), script_name(trace.argv)}
+    if "" not in scripts and len(scripts) > 1:
+        return [f"{ANOTHER_PROGRAM} ({one}) than the trace ({other})"]
     if not planned or not recorded or planned == recorded:
         return []
-    one, other = _program(app.get("argv", ())), _program(trace.argv)
     if one and one == other:
         return [f"the plan is for another build of {one}: its memory layout may differ"]
     return [f"{ANOTHER_PROGRAM} ({one or planned[:12]}) than the trace ({other or recorded[:12]})"]
-
-
-def _program(argv: Sequence[str]) -> str:
-    return argv[0].rpartition("/")[2] if argv else ""
 
 
 def _key(region: dict[str, Any]) -> tuple[str, str, str, int, int]:

@@ -168,7 +168,7 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
 def _check_same_program(path: Path, trace: "Trace", first: "Analysis", facts: dict[str, str]) -> None:
     """Raises UsageError for a trace of threads as the first one's, which has these facts, but of another
     program; ranks of a job may be of several."""
-    from ..workload.runs import other_program
+    from ..workload.program import other_program
 
     own = {(row.process, row.path) for row in trace.thread_rows}
     if own & {(thread.process, thread.path) for thread in first.threads} and other_program(facts, trace.meta):

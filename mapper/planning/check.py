@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from numaplan.common import JUnitCase, UsageError, junit_xml
+from numaplan.common import JUnitCase, UsageError, junit_xml, program_name, script_name
 from numaplan.machine import Machine
 
 from ..plan_file.parts import Metrics, PlanApp
@@ -133,18 +133,14 @@ def _of_loads(judged: Judged, *, uneven: bool) -> str:
 def _doubts(plan: Plan, app: PlanApp, name: str) -> list[str]:
     """What makes it doubtful that a plan is for the program that runs today, `app`, in sentences."""
     found = []
-    one, other = _program(plan.app.argv), _program(app.argv)
-    rebuilt = plan.app.build_id != app.build_id or not app.build_id
+    one, other = program_name(plan.app.argv), program_name(app.argv)
+    rebuilt = plan.app.build_id != app.build_id or not app.build_id or script_name(app.argv) != ""
     if one and other and one != other and rebuilt:
         found.append(f"{name} was made for another program ({one}, not {other})")
     missing = len(plan.threads) - app.threads
     if missing > 0:
         found.append(f"{missing} of the {len(plan.threads)} threads in {name} did not run today")
     return found
-
-
-def _program(argv: Sequence[str]) -> str:
-    return argv[0].rpartition("/")[2] if argv else ""
 
 
 def to_document(verdict: Verdict) -> bytes:

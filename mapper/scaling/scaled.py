@@ -13,7 +13,7 @@ from ..plan_file.scaling import LeftOutRun, OtherPattern, ScalingFacts, quality_
 from ..threads.inputs import MAX_THREADS
 from ..workload.lanes import by_lane, lanes_of
 from ..workload.part import WHOLE, Part
-from ..workload.runs import other_program
+from ..workload.program import other_program, program_facts
 from ..workload.workload import Workload
 from .carry import Carried
 from .pattern import Pattern, find_pattern
@@ -49,8 +49,7 @@ def scaled_workload(paths: Sequence[Path], threads: int, *, force: bool, part: P
     _check(paths, threads)
     recorded = [_of_a_larger_input(workload_of_trace(path, part=part, larger=True)) for path in paths]
     for path, other in zip(paths[1:], recorded[1:], strict=True):
-        both = [{"build_id": one.build_id, "executable": one.executable} for one in (recorded[0], other)]
-        if other_program(*both):
+        if other_program(*map(program_facts, (recorded[0], other))):
             raise UsageError(
                 f"{path}: of another program, or another build of it", "give runs of one program"
             )

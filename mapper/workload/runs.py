@@ -1,6 +1,6 @@
 """What a plan is made for, read from several traces: runs of one program, or a job's ranks recorded apart."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from .messages import with_messages
 from .mixing import with_mixed
 from .opening import TraceOpening
 from .part import WHOLE, Part
+from .program import other_program, program_facts
 from .use import merged_use, thread_use
 from .workload import Workload
 
@@ -196,7 +197,7 @@ def _agreement(
     from numaplan.analyzer import compare_runs
 
     shared = set(first.threads) & {(thread.process, thread.path) for thread in other.threads}
-    if shared and other_program({"build_id": first.build_id, "executable": first.executable}, trace.meta):
+    if shared and other_program(program_facts(first), trace.meta):
         raise UsageError(
             f"{path}: of another program, or another build of it",
             "plan each program by itself, the second with --beside the first one's plan",
@@ -206,15 +207,6 @@ def _agreement(
             f"{path}: one thread in common with the first", "give runs of one program, run in the same way"
         )
     return compare_runs(analysis, other) if len(shared) > 1 else None
-
-
-def other_program(first: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Whether two traces' facts (`build_id`, else `executable`) are of different programs; not if unknown."""
-    for fact in ("build_id", "executable"):
-        one, two = first.get(fact, ""), other.get(fact, "")
-        if one and two:
-            return one != two
-    return False
 
 
 def _identity(agreements: "Sequence[RunAgreement]") -> dict[str, Any] | None:

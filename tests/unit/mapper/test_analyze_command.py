@@ -91,12 +91,14 @@ def test_two_programs_are_not_merged(tmp_path: Path, capsys: pytest.CaptureFixtu
         {"build_id": "b2"},
         {"executable": "heat"},
         {"executable": "ring"},
+        {"build_id": "b3", "argv": '["python3", "heat.py"]'},
+        {"build_id": "b3", "argv": '["python3", "ring.py"]'},
     ]
-    one, two, three, four = (
+    one, two, three, four, heat, ring = (
         str(write(tmp_path / f"{number}.db", exchange(HEAP, 0), meta=dict(meta)))
         for number, meta in enumerate(facts)
     )
-    for other, first in ((two, one), (four, three)):
+    for other, first in ((two, one), (four, three), (ring, heat)):
         assert nmap("analyze", first, other) == 2
         said = capsys.readouterr()
         assert said.out == "" and len(said.err.strip().splitlines()) == 1
@@ -165,3 +167,22 @@ def test_phases_are_tracks_for_perfetto(tmp_path: Path, capsys: pytest.CaptureFi
     phase = document["phases"][0]
     assert found["phase 1"] == (phase["start_ns"], phase["end_ns"])
     assert "stretch 1" in found
+
+
+def test_another_script_of_one_interpreter_is_another_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heat, ring = (
+        str(write(tmp_path / f"{name}.db", exchange(HEAP, 0), meta={"build_id": "b", "argv": argv}))
+        for name, argv in (("heat", '["python3", "heat.py", "3"]'), ("ring", '["python3", "ring.py", "3"]'))
+    )
+    plan, page = str(tmp_path / "plan.json"), str(tmp_path / "r.html")
+    assert nmap("plan", heat, "--machine", "2x2", "-o", plan) == 0
+    assert nmap("report", heat, "--plan", plan, "-o", page) == 0
+    capsys.readouterr()
+    assert nmap("report", ring, "--plan", plan, "-o", page) == 1
+    assert (
+        "is for another program (python3 heat.py) than the trace (python3 ring.py)" in capsys.readouterr().err
+    )
+    nmap("check", ring, "--baseline", plan)
+    assert "was made for another program (python3 heat.py, not python3 ring.py)" in capsys.readouterr().err

@@ -1,0 +1,35 @@
+"""Whether two recordings are of one program."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from numaplan.common import BAD_JSON, script_name
+
+from .workload import Workload
+
+
+def other_program(first: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether two traces' facts (`build_id`, else `executable`; `argv` of an interpreter's script) are of
+    different programs; not if unknown."""
+    scripts = {_script(facts) for facts in (first, other)}
+    if "" not in scripts and len(scripts) > 1:
+        return True
+    for fact in ("build_id", "executable"):
+        one, two = first.get(fact, ""), other.get(fact, "")
+        if one and two:
+            return one != two
+    return False
+
+
+def program_facts(workload: Workload) -> dict[str, str]:
+    """The same of a workload of a trace."""
+    argv = msgspec.json.encode(workload.argv).decode()
+    return {"build_id": workload.build_id, "executable": workload.executable, "argv": argv}
+
+
+def _script(facts: Mapping[str, str]) -> str:
+    try:
+        return script_name(msgspec.json.decode(facts.get("argv", "[]"), type=list[str]))
+    except BAD_JSON:
+        return ""
