@@ -41,6 +41,7 @@ class ReportCommand(AdviceCommand, frozen=True, kw_only=True):
 
         from ..advice.merged import MOST_TRACES
         from ..plan_file.plan import Plan
+        from ..plan_file.summary import kept_on
         from ..planning.compare import method_costs
         from ..workload.from_trace import opened_workload
         from ..workload.part import part_note
@@ -55,7 +56,7 @@ class ReportCommand(AdviceCommand, frozen=True, kw_only=True):
             costs = msgspec.to_builtins(loaded.predicted)
             if loaded.alone:
                 what = "the page is about the trace and what was tried"
-                say([f"{self.plan} places nothing ({loaded.alone}): {what}"])
+                say([f"{self.plan} {kept_on(loaded)} ({loaded.alone}): {what}"])
             else:
                 content = msgspec.to_builtins(loaded)
         counter, further = MessageCounter(), []

@@ -30,7 +30,7 @@ def summary(plan: Plan, path: Path | None = None, larger: Sequence[AtInput] = ()
     carried = scaling_lines(scaling) if scaling else []
     if plan.alone:
         lines = [f"leave it alone: {plan.alone}", *carried, *_costs(predicted), *_larger(plan, larger)]
-        lines.append(f"the plan {_kept_on(plan)}")
+        lines.append(f"the plan {kept_on(plan)}")
         return [*lines, f"plan written to {path}"] if path is not None else lines
     head = (
         f"{len(plan.threads)} threads on {len(plan.machine.nodes)} nodes ({plan.machine.name or 'machine'})"
@@ -59,7 +59,7 @@ def summary(plan: Plan, path: Path | None = None, larger: Sequence[AtInput] = ()
     return lines
 
 
-def _kept_on(plan: Plan) -> str:
+def kept_on(plan: Plan) -> str:
     """What a plan does that leaves the program alone."""
     if not plan.threads:
         return "places nothing"

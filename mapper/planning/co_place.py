@@ -3,7 +3,7 @@
 import numpy as np
 
 from numaplan.analyzer import PageCounts
-from numaplan.machine import Machine
+from numaplan.machine import Machine, latencies
 
 from ..memory.pages import PagePlan, place_pages
 from ..threads.cost import objective_value
@@ -75,7 +75,7 @@ def _other_nodes(problem: Problem, places: Nodes, pull: Floats, most: float) -> 
 
 def relative_waits(machine: Machine) -> Floats:
     """(K, K) how much longer than a local access one takes, in local accesses; by distance if need be."""
-    known = np.asarray(machine.latency_ns) if machine.latency_ns else machine.distance_matrix
+    known = latencies(machine) if machine.latency_ns else machine.distance_matrix
     local = np.diag(known)[[place for place, node in enumerate(machine.nodes) if node.cpus]].min()
     answer: Floats = known / max(float(local), 1e-9) - 1.0
     return answer

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from numaplan.analyzer import PageCounts
-from numaplan.machine import Machine, divided_by_caches
+from numaplan.machine import Machine, divided_by_caches, latencies
 
 from ..memory.pages import PagePlan
 from ..memory.traffic import first_touch_traffic, first_touches, touching_pairs
@@ -195,7 +195,7 @@ def mean_latency(traffic: Floats | None, machine: Machine) -> float:
     """
     if traffic is None or not machine.latency_ns or not traffic.any():
         return -1.0
-    return float((traffic * np.asarray(machine.latency_ns)).sum() / traffic.sum())
+    return float((traffic * latencies(machine)).sum() / traffic.sum())
 
 
 def serving_time(traffic: Floats | None, machine: Machine) -> float:

@@ -5,9 +5,11 @@ import pytest
 from msgspec.structs import replace
 
 from numaplan.analyzer import PageCounts
+from numaplan.machine import latencies
 from numaplan.mapper import PlanOptions, RegionKey, Workload, make_plan, place_pages
 from numaplan.mapper.memory.traffic import first_touch_traffic
 from numaplan.mapper.plan_file.summary import summary
+from numaplan.mapper.planning.co_place import relative_waits
 from numaplan.mapper.planning.predict import mean_latency, serving_time
 from numaplan.profiler import Machine
 
@@ -36,6 +38,15 @@ def test_first_touch_by_hand() -> None:
     traffic = first_touch_traffic(stats([0, 0, 0, 0, 0]), [0, 0, 3, 3], MACHINE)
     assert traffic is not None and traffic.tolist() == [[20, 0, 0], [22, 0, 0], [0, 0, 0]]
     assert mean_latency(traffic, MACHINE) == pytest.approx((20 * 100 + 22 * 210) / 42)
+
+
+def test_a_latency_that_nobody_measured_is_not_none() -> None:
+    machine = replace(MACHINE, latency_ns=((100, 200, 300), (0, 110, 310), (1, 1, 1)))
+    usual = latencies(replace(machine, latency_ns=()))[1, 0]
+    assert mean_latency(np.array([[0, 0, 0], [4, 4, 0], [0, 0, 0]]), machine) == pytest.approx(
+        (110 + usual) / 2
+    )
+    assert relative_waits(machine)[1, 0] == pytest.approx(usual / 100 - 1)
 
 
 def test_the_plans_own_pages_by_hand() -> None:
