@@ -52,7 +52,11 @@ from .memory import available_bytes as available_bytes
 from .notebook import cells_html as cells_html, facts_html as facts_html
 from .parser import read_command as read_command
 from .process import ended_by as ended_by, find_program as find_program, run_program as run_program
-from .program import program_name as program_name, script_name as script_name
+from .program import (
+    other_script as other_script,
+    program_name as program_name,
+    script_name as script_name,
+)
 from .setting_up import (
     cache_folder as cache_folder,
     one_setup_at_a_time as one_setup_at_a_time,

@@ -34,5 +34,11 @@ def script_name(argv: Sequence[str]) -> str:
     return ""
 
 
+def other_script(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two command lines run different scripts; not where one runs none, or it is not known."""
+    scripts = {script_name(one), script_name(other)}
+    return "" not in scripts and len(scripts) > 1
+
+
 def _base(path: str) -> str:
     return path.rpartition("/")[2]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.common import UsageError, program_name, script_name
+from numaplan.common import UsageError, other_script, program_name
 from numaplan.profiler import Trace
 
 from ..analyzed import ThreadInfo
@@ -121,8 +121,7 @@ def program_mismatch(content: Mapping[str, Any], trace: Trace) -> list[str]:
     argv = app.get("argv", ())
     planned, recorded = app.get("build_id", ""), trace.meta.get("build_id", "")
     one, other = program_name(argv), program_name(trace.argv)
-    scripts = {script_name(argv), script_name(trace.argv)}
-    if "" not in scripts and len(scripts) > 1:
+    if other_script(argv, trace.argv):
         return [f"{ANOTHER_PROGRAM} ({one}) than the trace ({other})"]
     if not planned or not recorded or planned == recorded:
         return []

@@ -10,11 +10,8 @@ if TYPE_CHECKING:
     from numaplan.analyzer import Analysis, TraceSamples
     from numaplan.profiler import Trace
 
-LINES = (
-    "coherence",
-    "coherence_within_l3",
-    "l3_hits_on_others_lines",
-)  # others'
+# Of lines that others wrote: taken from their caches, within one last-level cache, and found in that.
+TAKEN, WITHIN, KEPT = "coherence", "coherence_within_l3", "l3_hits_on_others_lines"
 _TRANSFERS = "SELECT coalesce(sum(events), 0)::DOUBLE FROM transfers WHERE writer <> reader"
 
 
@@ -35,7 +32,7 @@ def counters_of(whole: "Trace", trace: "Trace") -> dict[str, Floats]:
     (moved,), (all_moved,) = trace.rows(_TRANSFERS)[0], whole.rows(_TRANSFERS)[0]
     of_lines = np.full(threads, moved / all_moved) if all_moved else share
     return {
-        name: np.where(values < 0, values, values * (of_lines if name in LINES else share))
+        name: np.where(values < 0, values, values * (of_lines if name in (TAKEN, WITHIN, KEPT) else share))
         for name, values in totals.items()
     }
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from numaplan.common import BAD_JSON, script_name
+from numaplan.common import BAD_JSON, other_script
 
 from .workload import Workload
 
@@ -12,8 +12,7 @@ from .workload import Workload
 def other_program(first: Mapping[str, str], other: Mapping[str, str]) -> bool:
     """Whether two traces' facts (`build_id`, else `executable`; `argv` of an interpreter's script) are of
     different programs; not if unknown."""
-    scripts = {_script(facts) for facts in (first, other)}
-    if "" not in scripts and len(scripts) > 1:
+    if other_script(_argv(first), _argv(other)):
         return True
     for fact in ("build_id", "executable"):
         one, two = first.get(fact, ""), other.get(fact, "")
@@ -28,8 +27,8 @@ def program_facts(workload: Workload) -> dict[str, str]:
     return {"build_id": workload.build_id, "executable": workload.executable, "argv": argv}
 
 
-def _script(facts: Mapping[str, str]) -> str:
+def _argv(facts: Mapping[str, str]) -> list[str]:
     try:
-        return script_name(msgspec.json.decode(facts.get("argv", "[]"), type=list[str]))
+        return msgspec.json.decode(facts.get("argv", "[]"), type=list[str])
     except BAD_JSON:
-        return ""
+        return []

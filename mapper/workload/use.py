@@ -10,13 +10,12 @@ import numpy as np
 from ..threads.problem import Floats, Nodes
 from .activity import Activity, joined
 from .cache_use import CacheUse, cache_use, merged_caches
-from .part_counters import all_transfers, counters_of
+from .part_counters import KEPT, TAKEN, WITHIN, all_transfers, counters_of
 
 if TYPE_CHECKING:
     from numaplan.analyzer import Analysis, TraceSamples
     from numaplan.profiler import Trace
 
-WITHIN, KEPT = "coherence_within_l3", "l3_hits_on_others_lines"  # counters, of lines that others wrote
 MAYBE_OTHERS, OWN_CACHES = ("unknown", "lfb", "l3", "remote_cache"), {"unknown", "l1", "l2"}  # levels
 FEW = 64  # lines taken, below which a thread does not tell how many of them a cache has
 SEEN = 0.01  # of all lines taken, those among threads on one cache from which the others' are told, too
@@ -172,10 +171,10 @@ def thread_use(whole: "Trace", trace: "Trace", samples: "TraceSamples", analysis
     made = sum(counts, np.zeros(len(seen))) if counts else seen * period
     known = counts and "l1_misses" in totals and analysis.load_source != "dram"
     none = np.zeros(len(seen))
-    taken, within, kept = (np.maximum(totals.get(name, none), 0.0) for name in ("coherence", WITHIN, KEPT))
+    taken, within, kept = (np.maximum(totals.get(name, none), 0.0) for name in (TAKEN, WITHIN, KEPT))
     comm = all_transfers(trace, samples, analysis)
     total = float(comm.sum())
-    moved = float(taken.sum()) if "coherence" in totals else min(total / 2, _from_others(trace)) * period
+    moved = float(taken.sum()) if TAKEN in totals else min(total / 2, _from_others(trace)) * period
     # What a shared cache answered would be taken from another one if the two had none in common.
     lines = comm * ((moved + float(kept.sum())) / total if total > 0 else 0.0)
     lives = [(row.start_ns, row.end_ns) for row in trace.thread_rows]
@@ -187,7 +186,7 @@ def thread_use(whole: "Trace", trace: "Trace", samples: "TraceSamples", analysis
         kept=lines * _kept_share(trace, kept, within, taken) if kept.any() else None,
         together=together(ran.lasts, ran.running) * living_together(lives),
         activity=ran,
-        exact="coherence" in totals,
+        exact=TAKEN in totals,
         beyond=np.maximum(totals["l1_misses"], 0.0) if known else None,
         caches=cache_use(whole, trace),
         sleeps=np.maximum(totals["sleeps"], 0.0) if "sleeps" in totals else None,

@@ -26,8 +26,7 @@ struct
     int32_t node; /* -1: leave the stack alone */
     uint32_t memory; /* of a main thread: 1 + where `cpus` has how many nodes, and these; 0: none (pt_memory_nodes) */
     uint32_t pool; /* 1 + the row with the cpus for what it makes and the plan does not name; 0: as for others */
-    uint32_t
-        lane; /* 1 + the first row on the same seat through time, whom what the plan does not name may follow; 0: none */
+    uint32_t lane; /* 1 + the first row on the same seat through time, that others may follow on; 0: none */
 };
 _Static_assert(sizeof(struct pt_thread) == 40, "the writer relies on it");
 

@@ -10,8 +10,9 @@ from numaplan.mapper import PlanOptions, make_plan
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.workload.from_trace import read_trace
+from numaplan.mapper.workload.part_counters import KEPT, WITHIN
 from numaplan.mapper.workload.runs import workload_of_traces
-from numaplan.mapper.workload.use import KEPT, WITHIN, ThreadUse
+from numaplan.mapper.workload.use import ThreadUse
 from numaplan.profiler import Machine
 from tests.support.timed import nodes_of, workload
 from tests.support.traces import write_trace

@@ -21,7 +21,7 @@ from numaplan.mapper.jobs.part_writing import write_part
 from numaplan.mapper.jobs.rank_graph import rank_graph, summarise
 from numaplan.mapper.jobs.reducing import parts_of_trace, reduce_trace
 from numaplan.mapper.workload.from_trace import workload_of_trace
-from numaplan.mapper.workload.use import KEPT, WITHIN
+from numaplan.mapper.workload.part_counters import KEPT, WITHIN
 from tests.support.traces import write_trace
 
 PAGES, START = 16, 1 << 30
