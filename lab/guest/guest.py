@@ -41,6 +41,7 @@ VMSTAT = (
     "numa_pte_updates",
     "pgfault",
     "compacted",
+    "moved",
 )
 
 

@@ -196,7 +196,7 @@ def lab_run(
         unknown=counts.unknown,
         excluded=counts.excluded,
         polls=int(counts.polls.sum()),
-        migrated=max(kernel.get("pgmigrate_success", 0) - kernel.get("compacted", 0), 0),
+        migrated=kernel.get("moved", 0),
         hint_faults=kernel.get("numa_hint_faults", 0),
         kernel=dict(kernel),
         exit_code=exit_code,

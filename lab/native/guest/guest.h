@@ -104,7 +104,11 @@ void guest_pin_end(struct guest_pinning *);
 
 /* trace.c */
 void guest_trace_prepare(void); /* as it boots */
-long long guest_trace_compacted(void); /* pages moved within their node since then; 0 where it is not known */
+/* Pages moved since then; false where the kernel counts none. compacted: within their node. Both or none of one page. */
+struct guest_moves {
+    long long compacted, others;
+};
+bool guest_trace_moves(struct guest_moves *);
 void guest_trace_start(void);
 void guest_trace_stop(const char *target);
 
@@ -148,7 +152,8 @@ void guest_remote_serve(void);
 
 /* vmstat.c */
 struct guest_vmstat {
-    long long values[8], compacted;
+    long long values[8];
+    struct guest_moves moves;
 };
 void guest_vmstat_read(struct guest_vmstat *);
 void guest_vmstat_add_change(struct guest_frame *, const struct guest_vmstat *before, const struct guest_vmstat *after);

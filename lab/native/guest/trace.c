@@ -56,16 +56,19 @@ void guest_trace_prepare(void) {
     guest_write_text(MOVES "trigger", "hist:keys=reason:vals=succeeded");
 }
 
-long long guest_trace_compacted(void) {
+bool guest_trace_moves(struct guest_moves *moves) {
     char line[256];
-    long long reason, hits, pages, found = 0;
-    FILE *moves = fopen(MOVES "hist", "re");
-    while (moves && fgets(line, sizeof line, moves))
-        if (sscanf(line, "{ reason: %lld } hitcount: %lld succeeded: %lld", &reason, &hits, &pages) == 3 &&
-            reason == COMPACTION)
-            found = pages;
-    if (moves) fclose(moves);
-    return found;
+    long long reason, hits, pages;
+    memset(moves, 0, sizeof *moves);
+    FILE *histogram = fopen(MOVES "hist", "re");
+    bool counted = false;
+    while (histogram && fgets(line, sizeof line, histogram))
+        if (strstr(line, "trigger info:"))
+            counted = true;
+        else if (sscanf(line, "{ reason: %lld } hitcount: %lld succeeded: %lld", &reason, &hits, &pages) == 3)
+            *(reason == COMPACTION ? &moves->compacted : &moves->others) += pages;
+    if (histogram) fclose(histogram);
+    return counted;
 }
 
 static void arm(void) {

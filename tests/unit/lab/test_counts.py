@@ -33,7 +33,7 @@ def example_run(data: bytes = EXAMPLE, *, cached: bool = False) -> LabRun:
         parse_counts(data, 4, 2),
         config="default",
         argv=["app"],
-        kernel={"pgmigrate_success": 5, "compacted": 2, "numa_hint_faults": 9},
+        kernel={"pgmigrate_success": 5, "compacted": 2, "moved": 3, "numa_hint_faults": 9},
         exit_code=0,
         timed_out=False,
         seconds=1.5,
