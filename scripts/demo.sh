@@ -34,7 +34,7 @@ run cat demo/applied.json
 say "Proof: a real kernel with four nodes in QEMU, every access of the program counted"
 show nlab setup
 if nlab setup && nlab doctor >demo/lab.txt; then
-    run nlab compare --machine 4x2 --cache --plan demo/plan.json --configs default,no-autonuma,interleave,plan \
+    run nlab compare --machine 4x2 --plan demo/plan.json --configs default,no-autonuma,interleave,plan \
         --gate 'plan.cost < default.cost' -- demo/stencil
 else
     echo "the lab cannot run here:"

@@ -129,7 +129,7 @@ def _compared(
     ready: Ready, place: Place, repeat: int, configs: Sequence[str]
 ) -> dict[str, list[dict[str, Any]]]:
     """Runs of configurations in one boot of the lab's guest."""
-    command = ["nlab", "compare", "--cache", "--json", "--machine", place.machine, "--repeat", str(repeat)]
+    command = ["nlab", "compare", "--json", "--machine", place.machine, "--repeat", str(repeat)]
     command += ["--timeout", str(_LIMIT), "--configs", ",".join(configs)]
     command += ["--plan", str(place.plan)] * ("plan" in configs)
     command += ["--online", "numaplan"] * bool({*ONLINE} & {*configs})

@@ -56,7 +56,7 @@ def gate_names(text: str, *, cached: bool = False) -> set[str]:
 
     def note(config: str, metric: str) -> float:
         if metric in CACHE_METRICS and not cached:
-            raise UsageError(f"gate {text!r}: {metric} is counted with caches only", "add --cache")
+            raise UsageError(f"gate {text!r}: {metric} is counted with caches only", "leave out --no-cache")
         names.add(config)
         return 1.0
 

@@ -173,6 +173,7 @@ def test_refusals_are_one_line(lab: Path, tmp_path: Path) -> None:
         (["run", "-m", "64x4", "--", "true"], 2),
         (["compare", "-m", "2x2", "--configs", "default", "--gate", "plan.remote < 1", "--", "true"], 2),
         (["compare", "-m", "2x2", "--plan", here, "--", "true"], 2),
+        (["compare", "-m", "2x2", "--no-cache", "--gate", "default.cost < 1", "--", "true"], 2),
     ):
         done = nlab(lab, *words)
         assert done.returncode == code, words
@@ -193,13 +194,14 @@ def test_a_plan_halves_remote_accesses_and_the_gate_sees_it(
     succeed("nmap", "plan", trace, "--machine", "4x2", "-o", plan)
     words = ["compare", "-m", "4x2", "--plan", plan, "--configs", "default,no-autonuma,plan", "--repeat", "1"]
     gates = ["plan.remote <= 0.5 * default.remote", "plan.remote <= 50% * no-autonuma.remote"]
+    gates.append("plan.cost < no-autonuma.cost")
     for gate in (*gates, "default.local_share > 2"):
         words += ["--gate", gate]
     done = nlab(lab, *words, "--junit", junit, "--html", page, "--json", "--", *stencil)
     assert done.returncode == 1
     assert b"default.local_share > 2" in done.stderr and b"does not hold" in done.stderr
     result = msgspec.json.decode(done.stdout)
-    assert [gate["ok"] for gate in result["gates"]] == [True, True, False]
+    assert [gate["ok"] for gate in result["gates"]] == [True, True, True, False]
     planned = result["configs"]["plan"]["runs"][0]
     predicted = msgspec.json.decode(plan.read_bytes())["predicted"]["local_share"]
     assert abs(planned["local_share"] - predicted) < 0.03
