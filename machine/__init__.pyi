@@ -1,5 +1,6 @@
 from .cache_domains import CacheDomains as CacheDomains, divided_by_caches as divided_by_caches
 from .cache_model import (
+    LINE as LINE,
     MOST_SIZES as MOST_SIZES,
     USUAL_CACHES as USUAL_CACHES,
     cache_arguments as cache_arguments,
@@ -17,9 +18,12 @@ from .cost import (
     OVERLAP as OVERLAP,
     PAGE_LINES as PAGE_LINES,
     Cost as Cost,
+    bandwidths as bandwidths,
     latencies as latencies,
     mean_transfers as mean_transfers,
+    memory_waits as memory_waits,
     placement_cost as placement_cost,
+    queue_waits as queue_waits,
     transfers as transfers,
 )
 from .cpusets import format_list as format_list, parse_list as parse_list

@@ -145,7 +145,7 @@ def placement_cost(
     """
     rows, missed = np.asarray(cpus), np.asarray(memory, np.float64)
     node, latency = _node_rows(machine, rows), latencies(machine)
-    stalls = (missed * latency[node]).sum(axis=1) / OVERLAP
+    stalls = memory_waits(missed, node, latency)
     moved = np.zeros(len(rows))
     if lines is not None:
         way = transfers(machine, rows) if ways is None else np.asarray(ways, np.float64)
@@ -163,6 +163,16 @@ def placement_cost(
     )
 
 
+def memory_waits(missed: Floats, node: NDArray[np.int64], latency: Floats) -> Floats:
+    """(R,) ns that each row waits for memory, without queues.
+
+    missed: (R, K) accesses that missed the last cache, by the page's node; node: (R,) rows of the cpus'
+    nodes; latency: (K, K) as `latencies` has it.
+    """
+    answer: Floats = (missed * latency[node]).sum(axis=1) / OVERLAP
+    return answer
+
+
 def _page_move(latency: Floats) -> float:
     """ns that it takes to copy a page to another node, in the mean."""
     apart = ~np.eye(len(latency), dtype=bool)
@@ -171,8 +181,30 @@ def _page_move(latency: Floats) -> float:
     return PAGE_LINES * float(np.diag(latency).mean() + latency[apart].mean()) / OVERLAP
 
 
+def queue_waits(missed: Floats, node: NDArray[np.int64], bandwidth: Floats, path: float) -> Floats:
+    """(K, K) ns that an access waits in the mean in the queue of a memory (on the diagonal) or of a link.
+
+    missed, node: as for `memory_waits`; bandwidth: (K, K) as `bandwidths` has it; path: ns in which all of
+    this happens, if no memory and no link takes longer.
+    """
+    used, taken, waits, lacks = _at_each(missed, node, bandwidth, path)
+    each = np.zeros_like(bandwidth)
+    each[used] = (waits + lacks) / taken
+    return each
+
+
 def _queues(missed: Floats, node: NDArray[np.int64], bandwidth: Floats, path: float) -> float:
-    """ns that all accesses wait at memories (columns of `missed`) and on links between two nodes."""
+    """ns that all accesses wait in queues."""
+    _, _, waits, lacks = _at_each(missed, node, bandwidth, path)
+    return float(waits.sum() + lacks.sum())
+
+
+def _at_each(
+    missed: Floats, node: NDArray[np.int64], bandwidth: Floats, path: float
+) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
+    """Which memories (on the diagonal) and links between two nodes are used, (U,) accesses to each of these,
+    and ns that these wait there: in its queue, and for what it lacks.
+    """
     service, own = LINE * 1e3 / bandwidth, np.equal.outer(np.arange(len(bandwidth)), node).astype(np.float64)
     # Accesses over each link (i, j), and their users' squares; on the diagonal those to a whole memory.
     uses, squares = own @ missed, own @ missed**2
@@ -182,8 +214,8 @@ def _queues(missed: Floats, node: NDArray[np.int64], bandwidth: Floats, path: fl
     busy, taken, square = (service * uses)[used], uses[used], squares[used]
     elapsed = max(path, float(busy.max(initial=0.0)) / FULL)
     if elapsed <= 0:
-        return 0.0
+        return used, taken, np.zeros_like(taken), np.zeros_like(taken)
     load = busy / elapsed
     waits = busy * load / (2 * (1 - load)) / OVERLAP
     users = np.divide(taken**2, square, out=np.ones_like(taken), where=square > 0)
-    return float(waits.sum() + (np.maximum(busy / FULL - path, 0.0) * users).sum())
+    return used, taken, waits, np.maximum(busy / FULL - path, 0.0) * users

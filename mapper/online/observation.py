@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.machine import Machine, latencies
+from numaplan.machine import Machine, bandwidths, latencies
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,7 +28,7 @@ class MachineView:
 
     node_ids: (K,) operating-system ids; cpu_ids: (C,); cpu_node: (C,) row of each cpu's node; distances:
     (K, K) as firmware says, 10 is local; latency_ns: (K, K) without load, from cpus of the row to memory of
-    the column.
+    the column; bandwidth_mb_s: (K, K) likewise.
     """
 
     node_ids: Ints
@@ -36,10 +36,11 @@ class MachineView:
     cpu_node: Ints
     distances: Floats
     latency_ns: Floats
+    bandwidth_mb_s: Floats
 
     @staticmethod
     def of(machine: Machine) -> "MachineView":
-        """The view of a machine; latencies are those that costs are counted with."""
+        """The view of a machine; latencies and bandwidths are those that costs are counted with."""
         cpus = np.array(machine.cpus, dtype=np.int64)
         row = {node: index for index, node in enumerate(machine.node_ids)}
         distances = machine.distance_matrix
@@ -49,6 +50,7 @@ class MachineView:
             cpu_node=np.array([row[machine.node_of_cpu[cpu]] for cpu in machine.cpus], dtype=np.int64),
             distances=distances,
             latency_ns=latencies(machine),
+            bandwidth_mb_s=bandwidths(machine),
         )
 
     @property

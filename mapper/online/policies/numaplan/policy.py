@@ -77,7 +77,7 @@ class Numaplan:
 
     horizon: float = parameter(10.0, "seconds within which a move must pay back", low=0.01)
     decay: float = parameter(0.5, "weight that older samples keep per interval", high=0.99)
-    gain: float = parameter(0.03, "share of all waiting that moving threads must save", high=1.0)
+    gain: float = parameter(0.05, "share of all waiting that moving threads must save", high=1.0)
     page_cost: float = parameter(6.6e-6, "seconds to migrate 4 KiB (next-touch: 2.5 us and 1 GB/s)")
     flush: float = parameter(1e-6, "seconds that this costs each running thread of the process")
     warm_up: float = parameter(0.003, "seconds a thread loses to cold caches on another node")

@@ -1,19 +1,21 @@
 """numaplan: what pays back moves, what does not stays, and looks that find nothing become rare."""
 
+import math
+
 import numpy as np
 import pytest
 
+from numaplan.machine import ACCESS_NS, OVERLAP, Machine, memory_waits, placement_cost
 from numaplan.mapper.online.actions import MovePages, MoveThread
 from numaplan.mapper.online.observation import Observation
 from numaplan.mapper.online.policies.numaplan.huge_pages import as_one
 from numaplan.mapper.online.policies.numaplan.knowledge import NONE, Uses, in_rows, learn
-from numaplan.mapper.online.policies.numaplan.outlook import fit_outlook
+from numaplan.mapper.online.policies.numaplan.outlook import Outlook, fit_outlook
 from numaplan.mapper.online.policies.numaplan.policy import Numaplan
 from numaplan.mapper.online.policies.page_sets import split_keys
 from tests.support.policy_cases import machine_of, observation
 
 MACHINE = machine_of(2, 2)
-LOCAL_NS = float(MACHINE.latency_ns[0, 0])
 HEAVY = 2e6  # accesses a second of one page: what threads do that wait for memory most of the time
 
 
@@ -120,31 +122,65 @@ def test_communication_counts_what_two_threads_use_together() -> None:
     assert comm.sum() == pytest.approx(HEAVY)
 
 
-def test_slowing_is_fitted_to_latencies_under_load() -> None:
-    pages, node = [(0, 100, 0), (0, 200, 1)], [0, 2]
-    for factor in (1.0, 1.5, 4.0):
-        touches = [(0, 0, 1e6, LOCAL_NS * factor), (1, 1, 1e6, LOCAL_NS * factor)]
-        seen = observation(MACHINE, node, pages=pages, touches=touches)
-        outlook = fit_outlook(seen, in_rows(learn(NONE, seen, 0.0, 100), seen))
-        assert outlook.factors(np.array([1e6, 1e6])).tolist() == pytest.approx([factor] * 2)
+def outlook_of(seen: Observation) -> Outlook:
+    return fit_outlook(seen, in_rows(learn(NONE, seen, 0.0, 100), seen))
 
 
-def loaded(factor: float, cpus: list[int], page_nodes: list[int]) -> Observation:
+@pytest.mark.parametrize(("local", "remote"), [(1.0, 1.0), (1.5, 1.5), (1.5, 4.0), (4.0, 3.0)])
+def test_what_is_waited_now_is_what_latencies_say(local: float, remote: float) -> None:
+    """Of both outlooks, also where links slow accesses down otherwise than memories do."""
+    pages, cpus = [(0, 100, 0), (0, 200, 1)], [0, 2, 1, 3]  # two local threads, two remote ones
+    waits = [
+        factor * float(MACHINE.latency_ns[cpu // 2, page])
+        for cpu, page, factor in zip(cpus, (0, 1, 1, 0), (local, local, remote, remote), strict=True)
+    ]
+    touches = [(page, row, 1e6, waits[row]) for row, page in enumerate((0, 1, 1, 0))]
+    seen = observation(MACHINE, cpus, pages=pages, touches=touches)
+    now = outlook_of(seen).waiting(seen.threads.node, seen.pages.node)
+    assert now == pytest.approx([sum(waits) * 1e6 / OVERLAP * 1e-9] * 2)
+
+
+@pytest.mark.parametrize("rate", [1e6, 1e8, 6e8, 1.2e9])
+def test_without_latencies_waiting_is_the_formula_s(rate: float) -> None:
+    """Both nodes' threads use node 0's memory, up to all that it can give, and more."""
+    machine = Machine.load("2x2")
+    pages, cpus = [(0, 100, 0), (0, 200, 1)], [0, 1, 2]
+    memory = np.array([[rate, 0.0], [0.0, 0.1 * rate], [0.3 * rate, 0.0]])
+    touches = [
+        (int(page), int(row), float(memory[row, page]), math.nan) for row, page in np.argwhere(memory > 0)
+    ]
+    seen = observation(MACHINE, cpus, pages=pages, touches=touches)
+    stalls = memory_waits(memory, np.array([0, 0, 1]), MACHINE.latency_ns)
+    other = np.maximum(1e9 - stalls, 0.0) / ACCESS_NS  # so that the second is what everything takes
+    cost = placement_cost(machine, cpus, memory, accesses=other)
+    if stalls.max() <= 1e9:
+        expected = (cost.memory_ns + cost.queue_ns) * 1e-9
+        assert outlook_of(seen).waiting(seen.threads.node, seen.pages.node) == pytest.approx([expected] * 2)
+    else:
+        assert min(outlook_of(seen).waiting(seen.threads.node, seen.pages.node)) > stalls.sum() * 1e-9
+
+
+def loaded(factor: float, cpus: list[int], page_nodes: list[int], rate: float = HEAVY) -> Observation:
     """Threads that use a page each, with latencies of that many times the unloaded ones."""
     pages = [(0, 100 * (row + 1), node) for row, node in enumerate(page_nodes)]
     touches = [
-        (row, row, HEAVY, factor * float(MACHINE.latency_ns[cpus[row] // 2, node]))
+        (row, row, rate, factor * float(MACHINE.latency_ns[cpus[row] // 2, node]))
         for row, node in enumerate(page_nodes)
     ]
     return observation(MACHINE, cpus, pages=pages, touches=touches)
 
 
-@pytest.mark.parametrize(("factor", "left"), [(1.0, 1.0), (2.0, 0.5), (1e6, 1 / 3)])
+@pytest.mark.parametrize(("factor", "left"), [(1.0, 1.0), (2.0, 2 / 3), (1e6, 1 / 2)])
 def test_savings_shrink_where_threads_that_wait_less_ask_for_more(factor: float, left: float) -> None:
-    """At twice the unloaded latency its elasticity is 2 (2 - 1) / 2 = 1, so half of a saving is left."""
+    """While little of a memory is used, its queue grows as its load: at twice the unloaded latency half of
+    the wait has an elasticity of 1, so two thirds of a saving are left."""
     seen = loaded(factor, [0, 2], [0, 1])
-    outlook = fit_outlook(seen, in_rows(learn(NONE, seen, 0.0, 100), seen))
-    assert outlook.left_of_savings(np.array([0, 1])) == pytest.approx(left, rel=1e-5)
+    assert outlook_of(seen).left_of_savings(np.array([0, 1])) == pytest.approx(left, rel=2e-3)
+
+
+def test_little_is_left_of_savings_where_a_memory_is_full() -> None:
+    seen = loaded(30.0, [0, 1], [0, 0], rate=5.5e8)  # 70 of 76 GB/s
+    assert outlook_of(seen).left_of_savings(np.zeros(2, np.int64)) < 0.1
 
 
 def test_what_is_left_decides_whether_pages_pay() -> None:
