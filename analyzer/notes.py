@@ -92,14 +92,19 @@ def take_turns(timeline: Timeline) -> bool:
 def input_note(trace: Trace) -> list[str]:
     """Which input the recording stands for, where that is said."""
     sizes, stated = modelled_sizes(trace), int(trace.meta.get("for_footprint", "0"))
-    chosen = int(trace.meta.get("for_llc", "0"))
+    chosen, own = (int(trace.meta.get(name, "0")) for name in ("for_llc", "footprint"))
     if not stated or chosen not in sizes:
         return []
-    own = int(trace.meta.get("footprint", "0"))
+    used = f"recorded with {own / (1 << 20):,.1f}M of memory"
+    if stated < own:
+        return [f"{used}, more than the {size_word(stated)} of --for-footprint: it stands for its own input"]
+    if chosen == sizes[-1]:
+        near = "is near enough that the last-level cache stays as it is"
+        return [f"{used} for an input of {size_word(stated)}, which {near}"]
     too_large = own * sizes[-1] * 1.5 < sizes[0] * stated
     bound = " (the smallest that is modelled, larger than it should be)" if too_large else ""
     return [
-        f"recorded with {own / (1 << 20):,.1f}M of memory for an input of {size_word(stated)}: what a "
+        f"{used} for an input of {size_word(stated)}: what a "
         f"last-level cache of {size_word(chosen)} instead of {size_word(sizes[-1])} misses is taken to reach "
         f"memory{bound}"
     ]

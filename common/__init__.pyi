@@ -56,6 +56,7 @@ from .program import (
     other_script as other_script,
     program_name as program_name,
     script_name as script_name,
+    script_path as script_path,
 )
 from .setting_up import (
     cache_folder as cache_folder,

@@ -3,12 +3,29 @@
 import re
 from collections.abc import Sequence
 
+_SHELLS = ("bash", "dash", "ksh", "zsh", "sh")
 _INTERPRETER = re.compile(
-    r"(python|pypy|ruby|perl|node|php|lua|luajit|Rscript|julia|java|bash|dash|ksh|zsh|sh)[\d.]*"
+    rf"(python|pypy|ruby|perl|node|php|lua|luajit|Rscript|julia|java|{'|'.join(_SHELLS)})[\d.]*"
 )
-_NAMES_IT = ("-m", "-jar")  # followed by what runs
-_CODE = ("-c", "-e")  # followed by code
-_WITH_VALUE = ("-W", "-X", "-cp", "-classpath", "--class-path", "-I", "-r")
+# Of each interpreter, options that what runs follows (or is in), that code follows, and that have a value.
+_NONE = r"(?!)"
+_PYTHON = r"-[bBdEhiIOPqsSuvVx]*"
+_PERL = (_NONE, r"-|-[nplawi0-9]*[eE].*", r"-[IrC]")
+_OPTIONS = {
+    "python": (rf"{_PYTHON}m(.*)", rf"-|{_PYTHON}c.*", rf"{_PYTHON}[WX]"),
+    "sh": (_NONE, r"-[A-Za-z]*[cs][A-Za-z]*", r"[-+][A-Za-z]*[oO]|--rcfile|--init-file"),
+    "perl": _PERL,
+    "ruby": _PERL,
+    "java": (r"-jar()|-m()|--module()", _NONE, r"-cp|-p|-classpath|--(class-path|module-path|add-[a-z]+)"),
+    "php": (r"-f()", r"-|-r.*", r"-[cdz]"),
+    "julia": (_NONE, r"-|-[eE].*", r"-[CHJLpt]"),
+}
+_OTHERS = (_NONE, r"-|-p?e.*|-p|--eval|--print", r"-[lr]|--require|--import")
+_SUFFIXES = {
+    **{"py": "python", "rb": "ruby", "pl": "perl", "js": "node", "R": "Rscript", "jl": "julia"},
+    **{"php": "php", "lua": "lua"},
+    **dict.fromkeys(_SHELLS, "sh"),
+}
 
 
 def program_name(argv: Sequence[str]) -> str:
@@ -16,28 +33,57 @@ def program_name(argv: Sequence[str]) -> str:
     return " ".join(filter(None, (_base(argv[0]), script_name(argv)))) if argv else ""
 
 
-def script_name(argv: Sequence[str]) -> str:
-    """What an interpreter runs: a script, module, archive or class, without folders; empty of other programs,
-    and where it is told the code itself."""
-    if not argv or not _INTERPRETER.fullmatch(_base(argv[0])):
+def script_name(argv: Sequence[str], executable: str = "") -> str:
+    """The same as `script_path`, without folders."""
+    return _base(script_path(argv, executable))
+
+
+def script_path(argv: Sequence[str], executable: str = "") -> str:
+    """What an interpreter runs, as it is given: a script, module, archive or class; empty of other programs,
+    and where it is told the code itself.
+
+    executable: name of what really ran, where that is known. A script that only starts another program tells
+    nothing then; one that is started by its own name is known by the suffix.
+    """
+    family = _family(argv[0]) if argv else ""
+    if not argv or (executable and family and family != _family(executable)):
         return ""
-    words = iter(argv[1:])
-    for word in words:
-        if word in _CODE:
+    if family:
+        return _script_among(argv[1:], family)
+    _, dot, suffix = argv[0].rpartition(".")
+    return argv[0] if dot and _SUFFIXES.get(suffix, "") == _family(executable) != "" else ""
+
+
+def other_script(one: Sequence[str], other: Sequence[str], ran: Sequence[str] = ("", "")) -> bool:
+    """Whether two command lines run different scripts; not where one runs none, or it is not known.
+
+    ran: of each, the name of what really ran, where that is known.
+    """
+    scripts = {script_name(argv, executable) for argv, executable in zip((one, other), ran, strict=True)}
+    return "" not in scripts and len(scripts) > 1
+
+
+def _script_among(words: Sequence[str], family: str) -> str:
+    names_it, code, with_value = _OPTIONS.get(family, _OTHERS)
+    rest = iter(words)
+    for word in rest:
+        if named := re.fullmatch(names_it, word):
+            return next(filter(None, named.groups()), "") or next(rest, "")
+        if re.fullmatch(code, word):
             return ""
-        if word in _NAMES_IT:
-            return _base(next(words, ""))
-        if word in _WITH_VALUE:
-            next(words, "")
-        elif not word.startswith("-"):
-            return _base(word)
+        if re.fullmatch(with_value, word):
+            next(rest, "")
+        elif not word.startswith(("-", "+")):
+            return word
     return ""
 
 
-def other_script(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two command lines run different scripts; not where one runs none, or it is not known."""
-    scripts = {script_name(one), script_name(other)}
-    return "" not in scripts and len(scripts) > 1
+def _family(program: str) -> str:
+    """The interpreter that a program is, whatever its version; all shells are one. Empty: another program."""
+    found = _INTERPRETER.fullmatch(_base(program))
+    if not found:
+        return ""
+    return "sh" if found[1] in _SHELLS else {"pypy": "python"}.get(found[1], found[1])
 
 
 def _base(path: str) -> str:

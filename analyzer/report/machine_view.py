@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from numaplan.common import in_page
+from numaplan.machine import format_list
 from numaplan.profiler import Trace
 
 from ..analyzed import Analysis
@@ -78,11 +79,12 @@ def _boxes(
         facts = [f"{len(home)} thread{'s' * (len(home) != 1)}", f"{load:.0%} of the load"]
         facts += [f"{guests} more that may run here"] if guests else []
         facts += [f"{in_bytes(placed[node])} placed"] if placed.get(node) else []
-        groups = [[thread for thread in home if cpu in cpus[thread]] for cpu in own]
-        labels = [str(cpu) for cpu in own]
+        cells = [
+            _cell(str(cpu), f"cpu {cpu}", [thread for thread in home if cpu in cpus[thread]], analysis)
+            for cpu in own
+        ]
         if any(len(cpus[thread]) > 1 for thread in home):
-            groups, labels = [[thread] for thread in home], [""] * len(home)
-        cells = (_cell(label, group, analysis) for label, group in zip(labels, groups, strict=True))
+            cells = [_cell("", _cpus_told(cpus[thread], own), [thread], analysis) for thread in home]
         title = f"node {node}" + ("" if own else " (memory only)")
         boxes.append(
             f'<div class="node"><h3>{title}</h3><p class="about">{", ".join(facts)}</p>'
@@ -91,15 +93,20 @@ def _boxes(
     return "".join(boxes)
 
 
-def _cell(cpu: str, threads: Sequence[int], analysis: Analysis) -> str:
-    """cpu: its number, empty: any of the node's."""
+def _cpus_told(cpus: Sequence[int], node: Sequence[int]) -> str:
+    """Which of a node's cpus a thread may have."""
+    if len(cpus) > 1 and set(cpus) == set(node):
+        return "any cpu"
+    return f"cpu{'s' * (len(cpus) > 1)} {format_list(cpus)}"
+
+
+def _cell(label: str, where: str, threads: Sequence[int], analysis: Analysis) -> str:
+    """label: what is seen of the cpu; where: which that is, or are."""
     load = float(analysis.loads[list(threads)].sum()) / (float(analysis.loads.max(initial=0.0)) or 1.0)
     listed = [analysis.names[thread] for thread in threads]
     shown = ", ".join(listed[:MOST_NAMED]) + (" …" if len(listed) > MOST_NAMED else "")
-    told = (f"cpu {cpu}: " if cpu else "any cpu: ") + (
-        f"thread {', '.join(listed)}" if listed else "no thread"
-    )
+    told = f"{where}: thread {', '.join(listed)}" if listed else f"{where}: no thread"
     return (
         f'<span style="--load:{min(load, 1):.2f}" title="{in_page(told)}">'
-        f"{f'<small>{cpu}</small>' if cpu else ''}{in_page(shown)}</span>"
+        f"{f'<small>{label}</small>' if label else ''}{in_page(shown)}</span>"
     )

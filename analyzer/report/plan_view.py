@@ -121,7 +121,7 @@ def program_mismatch(content: Mapping[str, Any], trace: Trace) -> list[str]:
     argv = app.get("argv", ())
     planned, recorded = app.get("build_id", ""), trace.meta.get("build_id", "")
     one, other = program_name(argv), program_name(trace.argv)
-    if other_script(argv, trace.argv):
+    if other_script(argv, trace.argv, (app.get("executable", ""), trace.meta.get("executable", ""))):
         return [f"{ANOTHER_PROGRAM} ({one}) than the trace ({other})"]
     if not planned or not recorded or planned == recorded:
         return []

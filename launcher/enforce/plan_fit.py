@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, script_name, script_path
 from numaplan.machine import Machine, format_list
 from numaplan.mapper import Plan, PlanMachine, PlanRegion, PlanThread, Run
 from numaplan.profiler import ElfFacts, executable_of
@@ -103,6 +103,19 @@ def what_differs(plan: Plan, programs: Mapping[str, ElfFacts | None]) -> str:
     if plan.app.name in names:
         return f"{REBUILT} ({plan.app.name})"
     return f"the plan was made for another program ({plan.app.name}, not {Path(next(iter(builds))).name})"
+
+
+def runs_other_script(plan: Plan, argv: Sequence[str]) -> str:
+    """What tells that a plan was made for another script of the interpreter that is started; else empty.
+
+    Of one interpreter, whose build is all that `what_differs` knows, they differ by their names.
+    """
+    app = plan.app
+    planned, path = script_name(app.argv, app.executable), script_path(argv, app.executable)
+    names = [Path(path).name, Path(os.path.realpath(path)).name] if path else []
+    if not planned or not names or planned in names:
+        return ""
+    return f"the plan was made for another script ({planned}, not {names[0]})"
 
 
 def is_other_machine(plan: Plan, machine: Machine) -> bool:

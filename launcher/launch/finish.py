@@ -10,7 +10,7 @@ from numaplan.common import tell, write_document
 from numaplan.mapper import Plan
 from numaplan.profiler import elf_facts, executable_of
 
-from ..enforce.plan_fit import what_differs
+from ..enforce.plan_fit import runs_other_script, what_differs
 from ..enforce.plan_table import PlanTable
 from ..enforce.process_memory import where_memory_is
 from ..verify.applied import Applied, warning_of
@@ -104,7 +104,8 @@ def _notes(launch: CheckedLaunch, logged: LoggedRun) -> list[str]:
         notes.append(f"nothing can be loaded into the program: {launch.obstacle}")
     started = {executable_of(launch.program): launch.facts}
     programs = {file: elf_facts(file) for file in sorted(logged.programs)} or started
-    if different := what_differs(plan, {launch.program: None, **programs}):
+    different = what_differs(plan, {launch.program: None, **programs})
+    if different := different or runs_other_script(plan, launch.request.argv):
         notes.append(different)
     if not launch.request.match and plan.provenance.get("identity", {}).get("stable") is False:
         notes.append("threads swapped roles between the plan's recordings: see --match")

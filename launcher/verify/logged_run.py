@@ -13,7 +13,7 @@ from ..enforce.tracer import LOG
 # Record kinds and fields: native/enforce/enforce.h.
 _APPLIED_THREAD, _APPLIED_REGION, _REGION_PAGES, _BAD_PLAN_TABLE, _NEXT_TOUCHED = range(32, 37)
 _RULE_BLOCKS, _MEMORY, _PROGRAM, _RETIRED = range(37, 41)
-_PLANNED, _FOLLOWS = 1, 2  # enum nf_named
+_PLANNED, _FOLLOWS = 1, 2  # enum nf_named, enum tr_named
 _SANDBOX = 12  # native/preload/preload.h
 _NO_NODE = 0xFFFF
 # What the library could do for the threads of a process that restricts its system calls.
@@ -166,7 +166,7 @@ def _read_tracer_log(workdir: Path, logged: LoggedRun) -> None:
 def _add_line(logged: LoggedRun, fields: list[str]) -> None:
     event, process, path, *numbers, mask = fields
     try:
-        pid, tid, planned, error = (int(number) for number in numbers)
+        pid, tid, named, error = (int(number) for number in numbers)
         cpus = _cpus_of(bytes.fromhex(mask)) if mask != "-" else ()
     except ValueError:
         return
@@ -176,7 +176,7 @@ def _add_line(logged: LoggedRun, fields: list[str]) -> None:
     thread = logged.threads.get((process, path))
     if thread is None or event == "b":
         thread = logged.threads[process, path] = LoggedThread(process, path, tid, pid=pid)
-    thread.planned = bool(planned)
+    thread.planned, thread.follows = named == _PLANNED, named == _FOLLOWS
     thread.error = thread.error or error
     thread.cpus = cpus or thread.cpus
     thread.ended = event == "e"

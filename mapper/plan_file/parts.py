@@ -66,9 +66,10 @@ class PlanThread(msgspec.Struct, frozen=True, kw_only=True):
     """One thread: creation path, number in the matrix (-1: not in it), node, cpus it may run on, load.
 
     process: creation path or rank of the process that the thread is in; pool: number of the pool of
-    exchangeable threads that it is of; its cpus are all of its node, or of all nodes that the pool has;
-    program: name of what a child process ran, of its first thread; lane: number of its seat through time,
-    that it shares with others of its creator which live before or after it; unset: it has it alone.
+    exchangeable threads that it is of; its cpus are all of its node, or of all nodes that the pool has, of
+    caches where nodes have several; program: name of what a child process ran, of its first thread; lane:
+    number of its seat through time, that it shares with others which live before or after it, of its creator
+    and, where cpus are few, of any; unset: it has it alone.
     """
 
     path: str

@@ -10,6 +10,7 @@ from numaplan.machine import format_list
 
 from .parts import AtInput, PlanThread, Predicted
 from .plan import Plan
+from .pool_lines import pool_lines
 from .scaling import scaling_lines, scaling_of
 
 MOST_NODES = 16  # in one line
@@ -53,7 +54,7 @@ def summary(plan: Plan, path: Path | None = None, larger: Sequence[AtInput] = ()
     lines += _small_blocks(plan)
     lines += _identity(plan)
     lines += [f"  node {node}: threads {names}" for node, names in threads_by_node(plan)]
-    lines += _pools(plan)
+    lines += pool_lines(plan)
     if path is not None:
         lines.append(f"plan written to {path}")
     return lines
@@ -94,23 +95,6 @@ def _in_runs(names: Sequence[str]) -> str:
             runs.append([name])
         end = own
     return ", ".join(f"{run[0]} … {run[-1]}" if len(run) >= MANY else ", ".join(run) for run in runs)
-
-
-def _pools(plan: Plan) -> list[str]:
-    """A line for each pool: which nodes it is on."""
-    of_cpu = {cpu: node.id for node in plan.machine.nodes for cpu in node.cpus}
-    pools: dict[int, list[PlanThread]] = {}
-    for thread in plan.threads:
-        if thread.pool is not UNSET:
-            pools.setdefault(thread.pool, []).append(thread)
-    lines = []
-    for number, threads in sorted(pools.items()):
-        nodes = sorted({of_cpu[cpu] for thread in threads for cpu in thread.cpus})
-        where = f"nodes {', '.join(map(str, nodes))}" if len(nodes) > 1 else f"node {nodes[0]}"
-        apart = len({thread.cpus for thread in threads}) > 1
-        of = f"each all cpus of one of {where}" if apart else f"all cpus of {where}"
-        lines.append(f"  pool {number} of {len(threads)} threads: {of}")
-    return lines
 
 
 def _placed(plan: Plan) -> str:

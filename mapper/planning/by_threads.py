@@ -29,6 +29,9 @@ def place_for_threads(task: PlanTask) -> Placed:
     if workload.pages:
         places, pages = _with_pages(problem, places, workload.pages, usable, machine, options)
     nodes = np.array([node.id for node in usable.cpu_nodes])[places].tolist()
+    cpus = assign_cpus(problem.matrix, usable, nodes, task.cpus, problem.loads)
+    for row in set(task.loose) - set(task.cpus):
+        cpus[row] = usable.cpu_nodes[places[row]].cpus
     predicted = predict(problem, places, usable, machine)
     if (np.bincount(places, minlength=problem.nodes) != problem.sizes).any():
         predicted = msgspec.structs.replace(predicted, lower_bound=-1.0)  # it is of exact seats
@@ -36,11 +39,11 @@ def place_for_threads(task: PlanTask) -> Placed:
         predicted = with_memory(predicted, workload.pages, pages, problem, usable, machine, task.seen_on)
     return Placed(
         nodes=nodes,
-        cpus=assign_cpus(problem.matrix, usable, nodes, task.cpus, problem.loads),
+        cpus=cpus,
         pages=pages,
         predicted=predicted,
         notes=(
-            *crowded(problem, usable),
+            *crowded(problem, task),
             *_remarks(problem, places, options),
             *page_notes(pages, machine, next_touch=options.next_touch),
         ),
@@ -69,12 +72,13 @@ def _with_pages(
     return places, place_pages(stats, ids[places], machine, next_touch=options.next_touch)
 
 
-def crowded(problem: Problem, usable: Machine) -> list[str]:
-    """That threads have to share cpus, where more have a load than there are cpus."""
-    threads, cpus = int(np.count_nonzero(~negligible(problem))), len(usable.cpus)
+def crowded(problem: Problem, task: PlanTask) -> list[str]:
+    """That threads have to share cpus, where more with a load live at a time than there are cpus."""
+    busy = ~negligible(problem)
+    threads, cpus, light = task.most_at_once(busy), len(task.usable.cpus), int(np.count_nonzero(~busy))
     if threads <= cpus:
         return []
-    beside = f", beside {problem.threads - threads} that hardly run" if threads < problem.threads else ""
+    beside = f", beside {light} that hardly run" if light else ""
     return [f"{threads} threads share {cpus} cpu{'s' * (cpus > 1)}{beside}"]
 
 

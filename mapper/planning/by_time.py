@@ -38,7 +38,7 @@ def place_for_time(task: PlanTask, by_thread: PlanTask) -> Placed:
         pools=(pools := _pool_numbers(task, timed, found)),
         predicted=_predicted(task, timed, whole, found, timed if by_thread is task else TimedTask(by_thread)),
         notes=(
-            *crowded(timed.problem, task.usable),
+            *crowded(timed.problem, task),
             *_worth(timed, whole, found),
             *_pools(timed, chosen.places, task.workload.threads, alone=bool(found.reason)),
             *page_notes(pages, task.machine, next_touch=task.options.next_touch),

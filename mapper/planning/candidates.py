@@ -17,7 +17,7 @@ from .unplanned import alone
 
 NEAR = 2  # of the cheapest, that are tried to be improved
 MOVED = 6  # of the cheapest, whose threads are tried to be moved
-SIZES = 32  # numbers of nodes that are tried, of a machine with many
+SIZES = 32  # numbers of places that are tried, of a machine with many
 FEWER = 0.85  # of the cpus that threads would have use for, up to which it is tried to give them fewer
 # What names end with where regions are left that lose next to nothing by it, or of which more is local then.
 FEW, PARTLY = ", few placed", ", partly first touch"
@@ -216,6 +216,7 @@ def _filled(task: TimedTask) -> dict[str, Nodes]:
     time: in order of creation, and as they communicate least between them."""
     problem = task.problem
     seats = np.array([len(node.cpus) for node in task.domains.machine.nodes])
+    what = "nodes" if len(seats) == len(task.usable.cpu_nodes) else "caches"
     # If it was seen who could run, it is known what they wait where cpus are too few.
     least = task.running * (FEWER if task.cpus.looked else 1.0)
     answers: dict[str, Nodes] = {}
@@ -224,7 +225,7 @@ def _filled(task: TimedTask) -> dict[str, Nodes]:
         if seats[near].sum() < least or problem.fixed is not None:
             continue
         sizes = node_sizes(problem.threads, seats[near])
-        answers[f"{size} nodes in order"] = near[_in_order(seats[near], problem.threads)]
+        answers[f"{size} {what} in order"] = near[_in_order(seats[near], problem.threads)]
         if size > 1:
             part = replace(
                 problem,
@@ -234,7 +235,7 @@ def _filled(task: TimedTask) -> dict[str, Nodes]:
                 targets=problem.targets[near],
                 groups=None if problem.groups is None else problem.groups[near],
             )
-            answers[f"{size} nodes"] = near[task.mapped("best", part)]
+            answers[f"{size} {what}"] = near[task.mapped("best", part)]
     return answers
 
 

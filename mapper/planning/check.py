@@ -134,7 +134,8 @@ def _doubts(plan: Plan, app: PlanApp, name: str) -> list[str]:
     """What makes it doubtful that a plan is for the program that runs today, `app`, in sentences."""
     found = []
     one, other = program_name(plan.app.argv), program_name(app.argv)
-    rebuilt = plan.app.build_id != app.build_id or not app.build_id or other_script(plan.app.argv, app.argv)
+    rebuilt = plan.app.build_id != app.build_id or not app.build_id
+    rebuilt |= other_script(plan.app.argv, app.argv, (plan.app.executable, app.executable))
     if one and other and one != other and rebuilt:
         found.append(f"{name} was made for another program ({one}, not {other})")
     missing = len(plan.threads) - app.threads

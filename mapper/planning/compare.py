@@ -12,7 +12,7 @@ from numaplan.machine import Machine
 from ..plan_file.parts import Metrics
 from ..plan_file.plan import Plan
 from ..threads.bounds import lower_bound
-from ..threads.cost import costs_of, evaluate, imbalance, load_deviation, objective_value
+from ..threads.cost import costs_of, evaluate, imbalance, load_deviation, node_indices, objective_value
 from ..threads.mapping import place_threads
 from ..threads.methods import METHODS, Method, find_method
 from ..threads.problem import OBJECTIVES, TOLERANCE, Problem, cpu_distances, new_problem
@@ -108,6 +108,8 @@ def _run_timed(task: TimedTask, method: Method) -> Comparison:
     found = tried(task, method.name)[0]
     seconds = perf_counter() - start
     nodes = task.ids[found.places]
+    home = node_indices(task.usable, task.ids, len(task.ids))  # of each place, which may be one of its caches
+    targets = np.bincount(home, task.problem.targets).astype(np.float64)
     costs = evaluate(task.use.lines, task.use.accesses, task.usable, nodes)
     return Comparison(
         method=method.name,
@@ -116,7 +118,7 @@ def _run_timed(task: TimedTask, method: Method) -> Comparison:
         seconds=seconds,
         value=found.cost.total_ns,
         lower_bound=-1.0,
-        imbalance=load_deviation(task.use.accesses, task.problem.targets, found.places),
+        imbalance=load_deviation(task.use.accesses, targets, home[found.places]),
         **{**msgspec.structs.asdict(costs), "cost": found.cost.total_ns},
     )
 

@@ -15,6 +15,7 @@ from ..plan_file.plan import Plan
 from ..threads.pins import resolve_pins
 from ..threads.problem import Nodes
 from ..workload.lanes import lanes_of
+from ..workload.succession import shared_lanes
 from ..workload.workload import Workload
 from .cpu_sets import Sets
 from .options import PlanOptions
@@ -85,7 +86,7 @@ def lanes_by_plans(
     nodes, cpus = resolve_pins(options.pins, workload.threads, usable)
     count = len(workload.threads)
     apart = {at: (nodes.get(at), cpus.get(at), *(seats[at] for seats in plans)) for at in range(count)}
-    return lanes_of(workload.threads, workload.lives, apart)
+    return shared_lanes(workload, len(usable.cpus), apart)
 
 
 def of_lanes(seats: Seats, lane: Nodes) -> Seats:

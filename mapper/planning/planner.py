@@ -18,7 +18,8 @@ from ..threads.methods import find_method
 from ..threads.pins import resolve_pins
 from ..threads.problem import Nodes
 from ..workload.creation import creation_ranks, ranks_of_lanes
-from ..workload.lanes import by_lane, lanes_of
+from ..workload.lanes import by_lane
+from ..workload.succession import loose_lanes, shared_lanes
 from ..workload.workload import Workload
 from .by_threads import place_for_threads
 from .by_time import place_for_time
@@ -151,7 +152,7 @@ def plan_task(
     """
     usable = options.usable(machine)
     nodes, cpus = resolve_pins(options.pins, workload.threads, usable)
-    lane = _lanes(workload, nodes, cpus) if lane is None else lane
+    lane = _lanes(workload, nodes, cpus, len(usable.cpus)) if lane is None else lane
     made = workload.loads if workload.use is None else workload.use.accesses
     ranks = creation_ranks(workload.threads, () if workload.apart else workload.lives)
     task = PlanTask(
@@ -162,19 +163,23 @@ def plan_task(
         _of_lanes(nodes, lane),
         _of_lanes(cpus, lane),
         ranks_of_lanes(ranks, made, lane),
+        workload,
+        lane,
+        loose_lanes(workload, lane),
     )
     return task, lane
 
 
-def _lanes(workload: Workload, nodes: Mapping[int, int], cpus: Mapping[int, int]) -> Nodes:
-    """(N,) lane of each thread: those that do not live at the same time and are pinned alike are one.
+def _lanes(workload: Workload, nodes: Mapping[int, int], cpus: Mapping[int, int], usable: int) -> Nodes:
+    """(N,) lane of each thread on so many usable cpus: those that do not live at the same time and are pinned
+    alike are one.
 
     nodes, cpus: pins by number of the thread.
     """
     if not workload.lives:
         return np.arange(len(workload.threads))
     pins = {thread: (node, cpus.get(thread)) for thread, node in nodes.items()}
-    return lanes_of(workload.threads, workload.lives, pins)
+    return shared_lanes(workload, usable, pins)
 
 
 def _of_lanes(pins: Mapping[int, int], lane: Nodes) -> dict[int, int]:

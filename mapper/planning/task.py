@@ -4,12 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from numaplan.machine import Machine
 
 from ..memory.pages import PagePlan
 from ..plan_file.parts import AtInput, Predicted
 from ..threads.problem import Nodes, Problem, new_problem
+from ..workload.lanes import most_at_once
 from ..workload.workload import Workload
 from .options import PlanOptions
 
@@ -18,7 +21,8 @@ from .options import PlanOptions
 class PlanTask:
     """usable: the part of the machine that threads may use; nodes: pinned, by number of the thread (cpus: the
     same); both are held by any method. ranks: (N,) how many threads were made before each, of a lane before
-    the one that does most."""
+    the one that does most. recorded: the workload by threads, and lane: the row that each of these is in;
+    loose: rows in which one thread follows another by chance."""
 
     workload: Workload
     usable: Machine
@@ -27,6 +31,17 @@ class PlanTask:
     nodes: Mapping[int, int]
     cpus: Mapping[int, int]
     ranks: Nodes
+    recorded: Workload
+    lane: Nodes
+    loose: Sequence[int]
+
+    def most_at_once(self, rows: NDArray[np.bool_]) -> int:
+        """How many threads of these rows (N,) live at the same time at most; all, where that is not known."""
+        if not self.recorded.lives:
+            return int(np.count_nonzero(rows))
+        own = np.flatnonzero(rows[self.lane]).tolist()
+        threads, lives = self.recorded.threads, self.recorded.lives
+        return most_at_once([threads[at] for at in own], [lives[at] for at in own])
 
     @property
     def timed(self) -> bool:

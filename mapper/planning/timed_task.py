@@ -60,12 +60,14 @@ class TimedTask:
         self.domains = divided_by_caches(task.usable, machine)
         self.use, self.pools, children, by_chance = expected_use(workload)
         self._threads, self._makers = workload.threads, workload.makers
-        ran = ran_of(workload.threads, workload.lives, self.use.activity)
+        ran, lived = workload.there or (
+            ran_of(workload.threads, workload.lives, self.use.activity),
+            lived_of(workload.threads, workload.lives),
+        )
         # AutoNUMA looks at memory in the time of other threads only.
         self.in_real_time = workload.real_time > MOST
         lasted_s = 0.0 if self.in_real_time else workload.lasted_s
         self._lasted_s: Floats = lasted_s * np.maximum(ran, SHORT)
-        lived = lived_of(workload.threads, workload.lives)
         self.unbound = Unbound(machine, self.use, lived, len(self.domains.machine.cpus))
         self.exchange_unseen = UNSEEN_BETWEEN in workload.notes
         self._unstable = workload.identity is not None and not workload.identity["stable"]
@@ -74,6 +76,7 @@ class TimedTask:
         self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools, self.pages.recorded)
         keeping = np.union1d(self.pages.tied, list(task.nodes)).astype(np.int64)
         tied = [thread for pool in self.pools for thread in np.intersect1d(pool, keeping).tolist()]
+        tied += np.setdiff1d(np.array(task.loose, np.int64), np.concatenate([[], *self.pools])).tolist()
         places, staying = self.domains.machine, self.pages.staying
         given = [*task.nodes, *task.cpus]
         use = workload.use

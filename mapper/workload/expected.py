@@ -31,7 +31,9 @@ def expected_use(workload: Workload) -> ExpectedUse:
     pools: list[Nodes] = []
     if workload.keeps:
         made = () if workload.unordered else workload.use.accesses
-        pools = pools_of(workload.threads, workload.keeps, workload.names, made, workload.lives)
+        pools = pools_of(
+            workload.threads, workload.keeps, workload.names, made, workload.lives, workload.makers
+        )
     children = children_by_chance(workload.threads, workload.names, workload.use)
     pooled = workload.use.dealt(lambda lines: exchanged_matrix(lines, pools))
     siblings = siblings_of(workload.threads, pooled.lines, workload.names)

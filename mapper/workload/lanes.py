@@ -2,7 +2,8 @@
 
 A program that makes a pool of eight threads, ends it and makes the next needs eight cpus, however many pools
 there are; what the second pool's third thread does is most likely what the first one's did. A lane is a seat
-through time: the threads in it follow one another, and are planned as one.
+through time: the threads in it follow one another, and are planned as one. Those of one creator share
+lanes on any machine; who does so besides where cpus are few is in succession.py.
 """
 
 from bisect import bisect_left, insort
@@ -14,12 +15,15 @@ from msgspec.structs import replace
 
 from numaplan.analyzer import BY_PAIRS, PageCounts
 
-from ..threads.problem import Nodes
+from ..threads.problem import Floats, Nodes
 from .creation import made_order
+from .lasted import lived_of, ran_of
 from .use import among
 from .workload import Workload
 
 FOREVER = (1 << 63) - 1
+
+Life = tuple[int, int]  # (start, end) in ns
 
 
 def lanes_of(
@@ -38,8 +42,7 @@ def lanes_of(
     lanes: dict[tuple[str, str, Hashable], list[tuple[int, list[tuple[int, int]]]]] = defaultdict(list)
     count = 0
     for thread in sorted(range(len(threads)), key=lambda number: made_order(threads[number], number)):
-        start, end = lives[thread]
-        life = (start, end if end >= 0 else FOREVER)
+        life = lasting(lives[thread])
         own = lanes[_family(threads[thread], thread, apart)]
         found = next((one for one in own if not _meets(one[1], life)), None)
         if found is None:
@@ -47,7 +50,7 @@ def lanes_of(
             own.append(found)
         insort(found[1], life)
         lane[thread] = found[0]
-    return _by_first_thread(lane)
+    return by_first_thread(lane)
 
 
 def _meets(lives: Sequence[tuple[int, int]], life: tuple[int, int]) -> bool:
@@ -64,12 +67,42 @@ def _family(
     return process, path.rpartition(".")[0], (apart or {}).get(number)
 
 
-def _by_first_thread(lane: Nodes) -> Nodes:
-    """The same lanes, numbered in the order in which their threads first stand in the list."""
+def by_first_thread(lane: Nodes) -> Nodes:
+    """(N,) the same lanes, numbered in the order in which their threads first stand in the list."""
     _, first = np.unique(lane, return_index=True)
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[lane]
+
+
+def lives_by_lane(lives: Sequence[Life], lane: Nodes, count: int) -> list[list[Life]]:
+    """(lanes,) the lives of each one's threads in order, `lasting`."""
+    answer: list[list[Life]] = [[] for _ in range(count)]
+    for life, own in zip(lives, lane.tolist(), strict=True):
+        answer[own].append(lasting(life))
+    return [sorted(own) for own in answer]
+
+
+def lasting(life: Life) -> Life:
+    """The same with the end FOREVER instead of -1."""
+    start, end = life
+    return start, end if end >= 0 else FOREVER
+
+
+def most_at_once(threads: Sequence[tuple[str, str]], lives: Sequence[Life]) -> int:
+    """How many threads live at the same time at most; of ranks, which may be known by clocks of their own, as
+    if all came to their most at once. threads: (process, creation path); lives: as for `lanes_of`."""
+    found: dict[str, list[Life]] = defaultdict(list)
+    for (process, _), life in zip(threads, lives, strict=True):
+        found[process.partition(".")[0]].append(life)
+    return sum(_most(np.array(own, np.int64)) for own in found.values())
+
+
+def _most(lives: Nodes) -> int:
+    """Of (N, 2) lives the most at once; one that begins as another ends does not meet it."""
+    start, end = np.sort(lives[:, 0]), np.sort(np.where(lives[:, 1] < 0, FOREVER, lives[:, 1]))
+    begun = np.arange(1, len(start) + 1)
+    return int((begun - np.searchsorted(end, start, side="right")).max(initial=0))
 
 
 def by_lane(workload: Workload, lane: Nodes) -> Workload:
@@ -91,7 +124,8 @@ def by_lane(workload: Workload, lane: Nodes) -> Workload:
         seen_on=tuple(seen[thread] for thread in first) if seen else (),
         lives=_lives(workload.lives, lane, count),
         makers=dict(zip(workload.threads, lane.tolist(), strict=True)),
-        keeps=_kept(workload, lane, count),
+        there=_there(workload, lane, count),
+        keeps=kept_by_lane(workload, lane, count),
         names=tuple(workload.names[thread] for thread in first) if workload.names else (),
         use=None if workload.use is None else workload.use.by_lane(lane, count),
         pages=None if workload.pages is None else _pages(workload.pages, lane, count),
@@ -109,8 +143,21 @@ def _lives(lives: Sequence[tuple[int, int]], lane: Nodes, count: int) -> tuple[t
     return tuple(zip(start.tolist(), np.where(end == FOREVER, -1, end).tolist(), strict=True))
 
 
-def _kept(workload: Workload, lane: Nodes, count: int) -> tuple[bool, ...]:
-    """Whether most of a lane's accesses are of threads that keep to their memory."""
+def _there(workload: Workload, lane: Nodes, count: int) -> tuple[Floats, Floats] | None:
+    """Of lanes with threads of several processes, for how long these run and are there, in the mean."""
+    names = np.unique([process for process, _ in workload.threads], return_inverse=True)[1]
+    first = names[np.unique(lane, return_index=True)[1]]
+    if workload.use is None or not (names != first[lane]).any():
+        return None
+    weight = workload.use.accesses + 1.0
+    ran = ran_of(workload.threads, workload.lives, workload.use.activity)
+    lived = lived_of(workload.threads, workload.lives)
+    made = np.bincount(lane, weight, count)
+    return np.bincount(lane, weight * ran, count) / made, np.bincount(lane, weight * lived, count) / made
+
+
+def kept_by_lane(workload: Workload, lane: Nodes, count: int) -> tuple[bool, ...]:
+    """Whether most of a lane's accesses are of threads that keep to their memory; none where not known."""
     if not workload.keeps or workload.use is None:
         return ()
     made = workload.use.accesses + 1.0

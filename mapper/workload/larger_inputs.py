@@ -44,7 +44,7 @@ def larger_inputs(
     if known is None:
         return ()
     misses, recorded = known.missed.sum(axis=0), known.sizes[known.levels]
-    stated = int(trace.meta.get("for_footprint", "0")) or known.footprint
+    stated = max(int(trace.meta.get("for_footprint", "0")), known.footprint)
     modelled = [times for times in TIMES if recorded / times >= known.sizes[0] / NEAR]
     found, seen = [], misses[known.levels] * (1 + ALIKE)
     for times in modelled:

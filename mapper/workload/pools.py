@@ -29,15 +29,17 @@ def pools_of(
     names: Sequence[str] = (),
     accesses: Sequence[float] | Floats = (),
     lives: Sequence[tuple[int, int]] = (),
+    makers: Mapping[tuple[str, str], int] | None = None,
 ) -> list[Nodes]:
     """The threads of each pool: those without a role that one thread made, if there are several.
 
     threads: (process, creation path) of each; keeps: whether it has a role; names: of each, where known: only
     threads whose names differ in nothing but numbers are of one pool; accesses: of each, where known: one
     with far fewer than the others does something else; lives: (start, end) in ns, end -1: to the end of the
-    run, where known: those that begin when all before have ended are another pool. A thread that made others
-    without a role is of their pool if it has none either: OpenMP's first thread works in the team, and pools
-    may grow by themselves.
+    run, where known: those that begin when all before have ended are another pool; makers: number of each
+    thread, where several that follow one another have one: then who made any of them made what has it. A
+    thread that made others without a role is of their pool if it has none either: OpenMP's first thread works
+    in the team, and pools may grow by themselves.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -53,6 +55,10 @@ def pools_of(
         made_by = where.get((process, above))
         if made_by is not None and not keeps[made_by] and kind_of(names, made_by) == name:
             joined.append((number, made_by))
+    for (process, path), number in (makers or {}).items():
+        if not keeps[number]:
+            family = process, path.rpartition(".")[0], kind_of(names, number)
+            joined.append((number, first.setdefault(family, number)))
     one, other = np.array(joined, np.int64).reshape(-1, 2).T
     count = len(threads)
     _, pool = connected_components(

@@ -12,7 +12,8 @@ from .workload import Workload
 def other_program(first: Mapping[str, str], other: Mapping[str, str]) -> bool:
     """Whether two traces' facts (`build_id`, else `executable`; `argv` of an interpreter's script) are of
     different programs; not if unknown."""
-    if other_script(_argv(first), _argv(other)):
+    ran = [facts.get("executable", "") for facts in (first, other)]
+    if other_script(_argv(first), _argv(other), ran):
         return True
     for fact in ("build_id", "executable"):
         one, two = first.get(fact, ""), other.get(fact, "")

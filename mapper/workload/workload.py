@@ -36,8 +36,9 @@ class Workload(msgspec.Struct, frozen=True):
     sizes: the pages of further runs in which some regions have other sizes;
     larger: what would reach memory with larger inputs; not_balanced: what to say of load that nobody can
     share, where loads are balanced; makers: row of each thread that memory is known by, where several threads
-    follow one another as one row; counted: how much was local as the program ran; lasted_s: how long that
-    took, for a kernel that moves pages."""
+    follow one another as one row; there: (N,) share 0..1 of the run in which each row's processes run, and
+    (N,) in which they are there, where a row has threads of several; counted: how much was local as the
+    program ran; lasted_s: how long that took, for a kernel that moves pages."""
 
     threads: Sequence[tuple[str, str]]
     comm: Floats | SparseMatrix
@@ -66,6 +67,7 @@ class Workload(msgspec.Struct, frozen=True):
     counted: LocalShares | None = None
     lasted_s: float = math.inf
     makers: Mapping[tuple[str, str], int] | None = None
+    there: tuple[Floats, Floats] | None = None
 
     @property
     def app(self) -> PlanApp:

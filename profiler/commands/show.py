@@ -93,6 +93,8 @@ def _footprint(facts: dict[str, Any]) -> str:
     if not facts["for_footprint"]:
         return touched
     stated, llc = size_word(facts["for_footprint"]), size_word(facts["for_llc"])
+    if facts["for_footprint"] < facts["footprint"]:
+        return f"{touched}, more than the {stated} of --for-footprint: it stands for its own input"
     return f"{touched}, for an input of {stated}: levels are those with a last-level cache of {llc}"
 
 

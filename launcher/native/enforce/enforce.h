@@ -117,15 +117,13 @@ void nf_planned_forked(void);
 
 /* ---- lanes.c: threads that follow one another on the cpus of a planned one ---- */
 
-struct nf_lane;
 bool nf_lanes_open(uint32_t count); /* of planned threads */
 void nf_lanes_forked(void);
 /* For one that the calling thread is about to make, by its path; NULL: it has none, and follows nobody. */
-struct nf_lane *nf_lane_take(uint64_t path);
-void nf_lane_begin(struct nf_lane *lane); /* the calling thread is in it; NULL: in none */
-void nf_lane_leave(struct nf_lane *lane);
+struct pt_lane *nf_lane_take(uint64_t path);
+void nf_lane_begin(struct pt_lane *lane); /* the calling thread is in it; NULL: in none */
 void nf_lane_end(void); /* the calling thread leaves its own */
-const struct pt_thread *nf_lane_seat(const struct nf_lane *lane);
+const struct pt_thread *nf_lane_seat(const struct pt_lane *lane);
 
 /* ---- process.c ---- */
 

@@ -87,7 +87,7 @@ void nf_thread_ends(uint32_t number, uint64_t path) {
 /* Of another thread, that the calling one is about to make (1), or could not (-1). */
 void nf_thread_coming(int change) {
     if (!nf_plan.loaded) return;
-    if (change < 0) nf_lane_leave(np_self.hands);
+    if (change < 0) pt_lane_leave(np_self.hands);
     np_self.hands = change > 0 ? nf_lane_take(np_hash_child(np_self.hash, np_self.children)) : NULL;
     atomic_fetch_add(&unborn, change);
     if (atomic_fetch_add(&others, change) == 0 && change > 0) nf_regions_shared();

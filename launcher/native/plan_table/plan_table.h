@@ -2,6 +2,7 @@
 #ifndef NUMAPLAN_PLAN_TABLE_H
 #define NUMAPLAN_PLAN_TABLE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -117,6 +118,29 @@ const struct pt_region *pt_find_rule(const struct pt_table *table, const struct 
  * runs are cut in proportion.
  */
 uint64_t pt_offset_in(const struct pt_table *table, const struct pt_region *region, uint64_t offset, uint64_t bytes);
+
+/* ---- lanes.c ----
+ *
+ * Seats through time (lanes): of the threads that one makes, those share one that do not live at the same time. One that
+ * the plan does not name follows planned ones that have ended: it has the cpus of the first lane in which nobody lives.
+ */
+
+struct pt_lane { /* zero: nobody was in it yet */
+    const struct pt_thread *seat;
+    struct pt_lane *next; /* of the same creator, in the order in which they began */
+    bool listed; /* there */
+    _Atomic uint32_t living; /* in it, or being made */
+};
+
+struct pt_lanes { /* of what one thread makes */
+    struct pt_lane *first, *last;
+};
+
+/* For one that it is about to make; plan: what the plan says of that, NULL: nothing; all: a lane for each row of threads.
+ * NULL: it has none, and follows nobody.
+ */
+struct pt_lane *pt_lane_take(struct pt_lanes *made, struct pt_lane *all, const struct pt_thread *plan);
+void pt_lane_leave(struct pt_lane *lane); /* NULL: it had none */
 
 #pragma GCC visibility pop
 #endif

@@ -17,7 +17,7 @@ void tr_answer_affinity(struct tr_task *task) {
     if (call.op == PTRACE_SYSCALL_INFO_ENTRY) {
         bool ours = call.entry.nr == SYS_sched_getaffinity &&
                     (call.entry.args[0] == 0 || call.entry.args[0] == (uint64_t)task->tid);
-        task->question = (struct told_question){ours && task->planned ? call.entry.args[2] : 0, call.entry.args[1]};
+        task->question = (struct told_question){ours && task->seat ? call.entry.args[2] : 0, call.entry.args[1]};
         if (task->question.address && !task->process->watched)
             task->process->watched = 1; /* its answer is still to come */
     } else if (task->question.address) {

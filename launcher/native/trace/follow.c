@@ -45,6 +45,7 @@ static void join_thread(struct tr_task *creator, struct tr_task *born) {
     char path[TR_PATH];
     name_child(creator->path, ++creator->children, path);
     tr_join(born, creator->process, *path ? path : NULL);
+    tr_know(born, creator);
 }
 
 static void join_process(struct tr_task *creator, struct tr_task *born) {
@@ -54,6 +55,7 @@ static void join_process(struct tr_task *creator, struct tr_task *born) {
     if (!process) return;
     process->started = true;
     tr_join(born, process, "0");
+    tr_know(born, NULL);
 }
 
 /* The creator stopped in clone, fork or vfork. The new task stands still until we let it go, so it is bound now. */
@@ -78,8 +80,10 @@ static void exec(struct tr_task *task) {
     if (!task->process) return;
     ptrace(PTRACE_GETEVENTMSG, task->tid, NULL, &former);
     tr_exec_thread(task->process, task, (pid_t)former == task->tid ? 0 : (pid_t)former);
+    tr_leave_lanes(task->process);
     task->process->started = true;
     tr_watch_calls(task->process);
+    tr_know(task, NULL);
     tr_bind(task);
 }
 

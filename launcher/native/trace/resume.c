@@ -80,7 +80,7 @@ static bool seize(struct tr_process *process, pid_t tid, const struct log *log) 
     uint32_t number = birth ? birth->thread : 0;
     tr_join(task, process, known && path_of(log, birth, number, path, 0) ? path : NULL);
     task->children = known ? children_of(log, number) : 0;
-    tr_know(task);
+    tr_know(task, NULL);
     if (tr_attach(tid)) return true;
     tr_remove(task);
     return false;

@@ -35,6 +35,7 @@ void tr_remove(struct tr_task *task) {
     struct tr_task **at = bucket(task->tid);
     while (*at != task) at = &(*at)->next;
     *at = task->next;
+    pt_lane_leave(task->lane);
     leave(task->process);
     free(task->path);
     free(task);
@@ -62,8 +63,10 @@ static void name_task(struct tr_task *task, const char *path) {
     free(task->path);
     task->path = path ? strdup(path) : NULL;
     task->children = 0;
-    task->plan = NULL;
-    task->planned = false;
+    task->named = TR_UNPLANNED;
+    task->seat = NULL;
+    task->lane = NULL;
+    task->made = (struct pt_lanes){0};
     task->question.address = 0;
 }
 

@@ -27,16 +27,21 @@ struct tr_process {
     bool started;      /* has exec'd, or was forked: not our own child that is about to exec */
 };
 
+enum tr_named { TR_UNPLANNED, TR_PLANNED, TR_FOLLOWS /* the plan does not name it, but whose seat it has */ };
+
 struct tr_task {
     pid_t tid;
     struct tr_process *process; /* NULL: stopped at birth before its creator's event told who it is */
     char *path;              /* NULL: too deep */
     uint32_t children;       /* threads made so far */
-    bool planned, waiting;
+    bool waiting;
     bool nameless;     /* its creator was killed before it told */
     time_t since;      /* waiting: in seconds */
     struct told_question question; /* that it asks in sched_getaffinity */
-    const struct pt_thread *plan;
+    enum tr_named named;
+    const struct pt_thread *seat; /* NULL: the plan has none for it */
+    struct pt_lane *lane; /* in which it is */
+    struct pt_lanes made; /* of what it makes */
     struct tr_task *next; /* in its bucket */
 };
 
@@ -55,8 +60,10 @@ void tr_exec_thread(struct tr_process *process, struct tr_task *task, pid_t form
 /* ---- bind.c ---- */
 
 bool tr_bind_open(const char *table, const char *folder, bool hold);
-void tr_bind(struct tr_task *task);
-void tr_know(struct tr_task *task); /* what the plan says of it, without binding it */
+/* What the plan says of it; creator: who has just made it, NULL: it is the first thread of a process, or came earlier. */
+void tr_know(struct tr_task *task, struct tr_task *creator);
+void tr_bind(struct tr_task *task); /* where that is */
+void tr_leave_lanes(const struct tr_process *process); /* all of what ran in it until now */
 void tr_bind_again(struct tr_task *task); /* where the plan holds against the program's own wish */
 void tr_bound_end(struct tr_task *task);
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import BIN
+from tests.support.commands import BIN, needs
 
 COMMANDS = ("nlab", "nlaunch", "nmap", "nprof", "numaplan")
 pytestmark = pytest.mark.system
@@ -84,3 +84,18 @@ def test_the_starter_alone_says_what_it_is_for() -> None:
     assert done.stderr == (
         b"numaplan-start: error: this starts one of nprof, nmap, nlaunch, nlab, numaplan\n"
     )
+
+
+@pytest.mark.parametrize("given", [{}, {"LC_CTYPE": ""}, {"LC_CTYPE": "C"}, {"LC_CTYPE": "no_SUCH.UTF-8"}])
+def test_programs_get_the_locale_that_the_command_got(tmp_path: Path, given: dict[str, str]) -> None:
+    """Python gives itself another one where that has no letters but ASCII's."""
+    bare = {key: value for key, value in os.environ.items() if key != "LANG" and not key.startswith("LC_")}
+    environment = {**bare, **given, "XDG_DATA_HOME": str(tmp_path)}
+    shows = ["sh", "-c", "env | grep ^L[AC] >&2; true"]
+    expected = subprocess.run(shows, env=environment, capture_output=True, check=True).stderr
+    needs("qemu-x86_64")
+    for words in ("nlaunch", "--auto"), ("numaplan", "launch", "--auto"), ("nprof", "record", "-q", "-o", "t.db"):
+        command = [BIN / words[0], *words[1:], "--", *shows]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, check=True)
+        said = [line for line in done.stderr.splitlines(keepends=True) if line.startswith(b"L")]
+        assert b"".join(said) == expected

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -119,6 +120,18 @@ def test_another_program_is_noticed(tmp_path: Path) -> None:
     assert result.returncode == 1
     name = Path(other).name
     assert f"the plan was made for another program (memory, not {name})" in applied["reasons"]
+
+
+def test_another_script_of_the_interpreter_is_noticed(tmp_path: Path) -> None:
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("print(1)")
+    plan = plan_for([sys.executable, str(tmp_path / "a.py")])
+    same, about_same = nlaunch(plan, tmp_path, [sys.executable, "-B", str(tmp_path / "a.py")])
+    other, about_other = nlaunch(plan, tmp_path, [sys.executable, str(tmp_path / "b.py")])
+    assert same.stdout == other.stdout == b"1\n"
+    assert "script" not in str(about_same["reasons"])
+    assert "the plan was made for another script (a.py, not b.py)" in about_other["reasons"]
+    assert b"nlaunch: warning: " in other.stderr and b"another script (a.py, not b.py)" in other.stderr
 
 
 def test_another_build_by_the_same_name_is_refused_or_taken(tmp_path: Path) -> None:

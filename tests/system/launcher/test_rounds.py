@@ -13,7 +13,10 @@ COUNT = 3
 
 
 @pytest.mark.parametrize("lanes", [True, False])
-def test_rounds_beyond_the_plan_have_the_seats_of_those_before(tmp_path: Path, *, lanes: bool) -> None:
+@pytest.mark.parametrize(("flags", "by"), [((), "auto"), ((), "ptrace"), (("-static",), "auto")])
+def test_rounds_beyond_the_plan_have_the_seats_of_those_before(
+    tmp_path: Path, flags: tuple[str, ...], by: str, *, lanes: bool
+) -> None:
     """The second round has other cpus: where the plan tells lanes, what a lane had first counts."""
     cpus = Machine.load("local").cpus
     if len(cpus) < 2:
@@ -24,8 +27,9 @@ def test_rounds_beyond_the_plan_have_the_seats_of_those_before(tmp_path: Path, *
         msgspec.structs.replace(thread, cpus=(seats[n],), lane=n % COUNT + 2 if lanes else msgspec.UNSET)
         for n, thread in enumerate(plan.threads[1:])
     ]
-    plan = msgspec.structs.replace(plan, threads=(plan.threads[0], *threads))
-    result, applied = nlaunch(plan, tmp_path, [build("rounds"), "5", str(COUNT)])
+    app = msgspec.structs.replace(plan.app, build_id="")  # that it is linked in another way does not matter
+    plan = msgspec.structs.replace(plan, app=app, threads=(plan.threads[0], *threads))
+    result, applied = nlaunch(plan, tmp_path, [build("rounds", *flags), "5", str(COUNT)], "--by", by)
     assert result.returncode == 0, result.stderr
     later = {thread["path"]: thread["applied"] for thread in applied["unplanned"]}
     assert len(later) == 3 * COUNT

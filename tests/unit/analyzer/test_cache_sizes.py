@@ -69,6 +69,19 @@ def test_a_part_of_a_recording_has_what_its_samples_say(tmp_path: Path) -> None:
     assert found.missed.tolist() == [[2000, 2000, 1000], [2000, 1000, 1000]]
 
 
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        (1 << 20, "64.0M of memory, more than the 1M of --for-footprint: it stands for its own input"),
+        (72 << 20, "for an input of 72M, which is near enough that the last-level cache stays as it is"),
+    ],
+)
+def test_an_input_that_no_smaller_cache_stands_for(tmp_path: Path, stated: int, said: str) -> None:
+    with Trace.open(write(tmp_path / "t.db", 40, for_footprint=stated, for_llc=4 << 20)) as trace:
+        (note,) = (note for note in analyze_trace(trace).notes if "recorded with" in note)
+    assert note.endswith(said)
+
+
 def test_the_size_that_levels_are_of(tmp_path: Path) -> None:
     meta = {"for_footprint": 128 << 20, "for_llc": 2 << 20}
     with Trace.open(write(tmp_path / "t.db", 40, **meta)) as trace:

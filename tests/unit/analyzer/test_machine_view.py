@@ -58,6 +58,21 @@ def test_threads_of_several_cpus_stand_in_their_node(tmp_path: Path) -> None:
     assert "1 thread, 33% of the load, 1 more that may run here" in second
 
 
+def test_cells_tell_which_cpus_a_thread_may_have(tmp_path: Path) -> None:
+    """A cache's, of a node that has several."""
+    content: dict[str, Any] = {
+        "machine": {"nodes": [{"id": 0, "cpus": list(range(8))}]},
+        "threads": [
+            {"path": name, "node": 0, "cpus": own}
+            for name, own in (("0", [0, 1, 2, 3]), ("0.1", [5]), (EVIL, list(range(8))))
+        ],
+    }
+    view = PlanView([0], np.zeros(3, np.int64), np.zeros(3, np.int64), {}, content)
+    with Trace.open(a_trace(tmp_path / "t.db")) as trace:
+        text = machine_section(analyze_trace(trace), trace, view)
+    assert re.findall('title="([^:]*):', text) == ["cpus 0-3", "cpu 5", "any cpu"]
+
+
 def test_without_a_plan_they_stand_where_they_were_recorded(tmp_path: Path) -> None:
     first, second = boxes(a_trace(tmp_path / "t.db"), None)
     assert "1 thread," in first and "2 threads," in second

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numaplan.common import program_name, script_name
+from numaplan.common import other_script, program_name, script_name, script_path
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,49 @@ from numaplan.common import program_name, script_name
         ("sh -x ./run.sh 8", "run.sh", "sh run.sh"),
         ("python3", "", "python3"),
         ("pythonic a.py", "", "pythonic"),
+        ("python3 -Bm http.server 80", "http.server", "python3 http.server"),
+        ("python3 -mhttp.server 80", "http.server", "python3 http.server"),
+        ("python3 -Wignore -Xdev a.py", "a.py", "python3 a.py"),
+        ("python3 -OO -W error a.py", "a.py", "python3 a.py"),
+        ("python3 -Ic print(1) x", "", "python3"),
+        ("python3 - 8", "", "python3"),
+        ("bash -lc ./app 4", "", "bash"),
+        ("sh -e run.sh 8", "run.sh", "sh run.sh"),
+        ("bash -euo pipefail run.sh", "run.sh", "bash run.sh"),
+        ("perl -lane print", "", "perl"),
+        ("perl -w count.pl", "count.pl", "perl count.pl"),
+        ("julia -t 8 -p 2 fit.jl", "fit.jl", "julia fit.jl"),
+        ("php -r phpinfo(); x", "", "php"),
+        ("node --max-old-space-size=4096 -r dotenv serve.js", "serve.js", "node serve.js"),
         ("", "", ""),
     ],
 )
 def test_names(line: str, script: str, name: str) -> None:
     assert (script_name(line.split()), program_name(line.split())) == (script, name)
+
+
+@pytest.mark.parametrize(
+    ("line", "executable", "script"),
+    [
+        ("/usr/bin/python3 tools/train.py", "python3.11", "tools/train.py"),
+        ("bash run.sh", "dash", "run.sh"),
+        # It starts another program, which is what is known by its name.
+        ("sh run.sh", "app", ""),
+        ("bash run.sh", "python3", ""),
+        # Started by its own name.
+        ("./tools/train.py 8", "python3.11", "./tools/train.py"),
+        ("./run.sh 8", "app", ""),
+        ("./run.sh 8", "python3", ""),
+        ("mpirun python3 train.py", "python3", ""),
+        ("./app", "app", ""),
+    ],
+)
+def test_scripts_by_what_really_ran(line: str, executable: str, script: str) -> None:
+    assert script_path(line.split(), executable) == script
+
+
+def test_scripts_that_start_one_program_do_not_tell() -> None:
+    small, large = ["sh", "run.sh", "8"], ["sh", "run16.sh"]
+    assert other_script(small, large)
+    assert not other_script(small, large, ("app", "app"))
+    assert other_script(["python3", "a.py"], ["python3.11", "b.py"], ("python3.11", "python3.11"))

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from numaplan.launcher.enforce.plan_fit import REBUILT, part_of_process, what_differs
+from numaplan.launcher.enforce.plan_fit import REBUILT, part_of_process, runs_other_script, what_differs
 from numaplan.mapper import Plan, PlanApp
 from numaplan.profiler import ElfFacts
 from tests.unit.launcher.test_plan_table import HEAP, plan_of
@@ -50,6 +50,45 @@ def plan(executable: str, argv: str, build_id: str = "aa") -> Plan:
 def test_what_differs(made_for: Plan, runs: dict[str, ElfFacts | None], said: str) -> None:
     found = what_differs(made_for, runs)
     assert said in found and bool(said) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("executable", "recorded", "started", "other"),
+    [
+        ("python3", "python3 a.py", "python3 b.py", "b.py"),
+        ("python3.11", "/usr/bin/python3.11 a.py 8", "python3 -B -W ignore tools/b.py 8", "b.py"),
+        ("", "python3 a.py", "python3 b.py", "b.py"),
+        ("python3", "python3 -m a", "python3 -m b", "b"),
+        ("java", "java -Xmx2g -jar a.jar", "java -jar b.jar", "b.jar"),
+        ("dash", "sh a.sh", "bash b.sh", "b.sh"),
+        ("python3.11", "./a.py", "./b.py", "b.py"),
+        # The same one, elsewhere or with other options.
+        ("python3", "python3 a.py", "/usr/bin/python3.11 -OO tools/a.py 16", ""),
+        ("python3", "python3 a.py", "./a.py", ""),
+        ("python3", "python3 -m a", "python3 -Bm a x", ""),
+        ("java", "java -jar a.jar", "java -Xmx4g -jar /opt/a.jar", ""),
+        # No script, or none of the interpreter that the plan is for.
+        ("python3", "python3 a.py", "python3 -c pass", ""),
+        ("python3", "python3 -c pass", "python3 b.py", ""),
+        ("python3", "python3 a.py", "python3", ""),
+        ("python3", "sh a.sh", "sh b.sh", ""),
+        ("python3", "python3 a.py", "./b.sh", ""),
+        ("python3", "python3 a.py", "env A=1 python3 b.py", ""),
+        ("app", "sh a.sh", "sh b.sh", ""),
+        ("app", "./app a.py", "./app b.py", ""),
+    ],
+)
+def test_scripts_of_one_interpreter(executable: str, recorded: str, started: str, other: str) -> None:
+    app = PlanApp(argv=tuple(recorded.split()), build_id="aa", threads=2, executable=executable)
+    found = runs_other_script(msgspec.structs.replace(plan_of(), app=app), started.split())
+    said = f"the plan was made for another script (a{other[1:]}, not {other})" if other else ""
+    assert found == said
+
+
+def test_a_link_to_a_script_is_that_script(tmp_path: Path) -> None:
+    (tmp_path / "b.py").symlink_to("a.py")
+    made_for = msgspec.structs.replace(plan_of(), app=PlanApp(argv=("python3", "a.py"), threads=2))
+    assert not runs_other_script(made_for, ["python3", str(tmp_path / "b.py")])
 
 
 def test_a_link_has_the_name_of_its_file(tmp_path: Path) -> None:

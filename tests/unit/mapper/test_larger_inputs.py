@@ -68,6 +68,13 @@ def test_larger_than_what_the_recording_stands_for(tmp_path: Path) -> None:
     assert shares(record(tmp_path / "none.db", llc_sizes=""), part=Part(start="0")) == []
 
 
+def test_larger_than_what_was_recorded_where_it_is_to_stand_for_a_smaller_input(tmp_path: Path) -> None:
+    """A unit was forgotten: the caches are the recorded input's, and so are sizes."""
+    stated = record(tmp_path / "t.db", for_llc=SIZES[-1], for_footprint=1 << 10)
+    found = workload_of_trace(stated, larger=True, part=Part(start="0")).larger
+    assert [(one.times, one.bytes) for one in found] == [(32, 32 << 20), (256, 256 << 20)]
+
+
 EVERYONE = {(one, other): 1e6 for one in range(4) for other in range(one)}
 
 

@@ -10,6 +10,7 @@ from numaplan.mapper import PlanOptions
 from numaplan.mapper.plan_file.export import export_plan
 from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.planning.candidates import SIZES, choose
+from numaplan.mapper.planning.compare import compare
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.planning.unplanned import alone
@@ -79,6 +80,52 @@ def test_a_node_with_several_caches_is_planned_by_cache() -> None:
     assert plan_on(content, work, objective="balanced").predicted.cache_share == 1  # as its loads are
     one = plan_on(content | {"cores": []}, workload(lines=PAIRS))
     assert one.predicted.cache_share == -1 and not any("L3" in line for line in summary(one))
+
+
+EPYC = {  # two nodes of four caches
+    "schema": "numaplan/machine/1",
+    "nodes": [{"id": node, "cpus": [8 * node + cpu for cpu in range(8)]} for node in range(2)],
+    "cores": [{"cpus": [cpu], "node": cpu // 8, "l3": cpu // 2} for cpu in range(16)],
+}
+
+
+def test_placements_on_caches_are_called_so() -> None:
+    work = workload(lines=PAIRS)
+    for content, what in ((EPYC, "caches"), (EPYC | {"cores": []}, "nodes")):
+        counted = {name.partition(",")[0] for name in plan_on(content, work).predicted.costs}
+        assert {name.split(" ", 1)[1] for name in counted if name[0].isdigit()} <= {what, f"{what} in order"}
+    assert "2 caches" in plan_on(EPYC, work).predicted.costs
+
+
+def test_loads_are_told_by_node_where_threads_are_placed_on_caches() -> None:
+    """Four threads on one node of two, whatever caches they are on."""
+    everyone = {(one, other): 1e6 for one in range(4) for other in range(one)}
+    (best,) = compare(
+        workload(lines=everyone), Machine.from_dict(EPYC), "best", "time", seed=0, effort="fast"
+    )
+    assert set(best.nodes) == {0} and best.imbalance == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "said"),
+    [
+        ([[0, 1]] * 2, "all cpus of 1 L3 cache of node 0"),
+        ([[0, 1, 2, 3]] * 2, "all cpus of 2 L3 caches of node 0"),
+        ([[0, 1], [2, 3]], "each all cpus of one of 2 L3 caches of node 0"),
+        ([[6, 7, 8, 9]] * 2, "all cpus of 2 L3 caches of nodes 0, 1"),
+        ([[0, 2, 4, 6]] * 2, "all cpus of node 0"),  # one hwthread of each core
+        ([list(range(8))] * 2, "all cpus of node 0"),
+        ([list(range(8)), list(range(8, 16))], "each all cpus of one of nodes 0, 1"),
+        ([list(range(16))] * 2, "all cpus of nodes 0, 1"),
+    ],
+)
+def test_pools_are_on_caches_or_nodes(cpus: list[list[int]], said: str) -> None:
+    plan = plan_on(EPYC, workload(2), method="compact")
+    threads = [
+        replace(one, cpus=tuple(own), node=own[0] // 8, pool=1)
+        for one, own in zip(plan.threads, cpus, strict=True)
+    ]
+    assert f"  pool 1 of 2 threads: {said}" in summary(replace(plan, threads=tuple(threads), alone=""))
 
 
 @pytest.mark.parametrize("caches", [1, 2, 4])
