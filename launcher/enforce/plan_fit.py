@@ -193,10 +193,10 @@ def remap_plan(plan: Plan, machine: Machine) -> Plan:
 
 
 def _lane_of(thread: PlanThread) -> tuple[str, ...]:
-    """What threads have in common that share a seat through time; of one that has it alone its name."""
+    """What threads of a rank share that have one seat through time; of one that has it alone its name."""
     if thread.lane is UNSET:
         return thread.process, thread.path
-    return thread.process, thread.path.rpartition(".")[0], f"lane {thread.lane}"
+    return thread.process.partition(".")[0], f"lane {thread.lane}", ""
 
 
 def _with_pools(threads: Sequence[PlanThread], machine: Machine) -> tuple[PlanThread, ...]:

@@ -9,6 +9,7 @@ from numaplan.launcher import remap_plan
 from numaplan.launcher.enforce.plan_fit import cpus_in_turn
 from numaplan.machine import Core, Machine, Node
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
+from tests.support.outside import plan_of_threads
 from tests.support.properties import examples
 
 
@@ -135,3 +136,13 @@ def test_threads_of_a_lane_keep_one_cpu() -> None:
     assert len(set(moved)) == 3 and moved[4:] == moved[:3]
     alone = msgspec.structs.replace(plan, threads=plan.threads[:1] + plan.threads[2:3])
     assert len({thread.cpus for thread in remap_plan(alone, shape([3])).threads}) == 2
+
+
+def test_threads_of_several_creators_in_a_lane_keep_one_cpu() -> None:
+    """Two makers, one after the other, with three threads each that follow one another."""
+    names = [("p0", f"0.{maker}.{k}") for maker in (1, 2) for k in (1, 2, 3)]
+    plan = plan_of_threads([("p0", "0"), *names], machine=shape([4, 4]))
+    threads = tuple(msgspec.structs.replace(one, lane=1 + n % 3) for n, one in enumerate(plan.threads[1:]))
+    plan = msgspec.structs.replace(plan, threads=(plan.threads[0], *threads))
+    moved = [thread.cpus for thread in remap_plan(plan, shape([4])).threads[1:]]
+    assert len(set(moved)) == 3 and moved[3:] == moved[:3]
