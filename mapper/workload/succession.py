@@ -2,7 +2,7 @@
 
 Where a thread makes eight others, joins them and ends before the next one does the same, or a shell runs one
 command after another, no cpu more is needed for the later ones, whoever made them. They take the seats of
-those before, each that of the one with which it has most in common.
+those before, each that of the one with which it has most in common, unless that keeps it from others.
 
 Which of several commands that run at once makes room for the next (`make -j4`) is chance: on the cpu of one
 that had ended here it might wait for another one in the next run, while other cpus are idle. So lanes that
@@ -65,6 +65,9 @@ def loose_lanes(workload: Workload, lane: Nodes) -> list[int]:
     return answer
 
 
+TORN = 0.01  # of all that lanes have in common, that a seat for both of two may cost
+
+
 class _Seats:
     """Those of lanes (count of them; of each thread: lane); found: (count,) seat of each.
 
@@ -104,10 +107,11 @@ class _Seats:
 
     def _seat(self, at: int) -> None:
         """Take the free one with most in common, then one of the same name, of several the first; a new one
-        where there is none."""
+        where there is none, or where all have others to be near."""
         pool, name = self._pools[at], self._names[at]
-        near = self._near(at)
-        near.sort(key=lambda seat: (-self._with[seat, at], self._names[self._first[seat]] != name))
+        worth = {seat: self._worth(seat, at) for seat in self._near(at)}
+        near = [seat for seat in worth if worth[seat] >= -TORN]
+        near.sort(key=lambda seat: (-worth[seat], self._names[self._first[seat]] != name))
         seat = next((seat for seat in near if self._free(seat, at)), len(self._taken))
         if seat == len(self._taken):
             self._taken.append([])
@@ -119,6 +123,14 @@ class _Seats:
         self._ended[seat] = self._taken[seat][0][1]
         self._with[seat] += self._common[at]
         self.found[at] = seat
+
+    def _worth(self, seat: int, at: int) -> float:
+        """What a lane has in common with those in a seat, less what one of both has to do with others than
+        the other one has: the node of one seat cannot be near all of them."""
+        partner = np.where(self.found >= 0, self.found, len(self._taken) + np.arange(len(self.found)))
+        own, theirs = (np.bincount(partner, row) for row in (self._common[at], self._with[seat]))
+        apart = min(float(own.sum()), float(theirs.sum())) - float(np.minimum(own, theirs).sum())
+        return float(self._with[seat, at]) - apart
 
     def _group(self, seat: int) -> Hashable:
         """The first pool that had threads in a seat and those that it had been made with."""

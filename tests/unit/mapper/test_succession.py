@@ -143,6 +143,24 @@ def test_of_free_seats_that_of_the_same_program_comes_first() -> None:
     assert shared_lanes(work, 4).tolist() == [0, 1, 2, 3, 2, 1]
 
 
+def test_who_has_others_to_be_near_takes_no_seat_of_one_with_partners_elsewhere() -> None:
+    """A server has a helper that ends (1) and one that stays (2), then a client (3) begins with its own (4).
+
+    The client does not follow the server's helper, as it exchanges lines with its own; it would if it were
+    the server's, or exchanged none.
+    """
+    threads = [("p0", "0"), *((f"p0.{number}", "0") for number in range(1, 5))]
+    lives = [(0, -1), (1, 9), (1, -1), (20, -1), (20, -1)]
+    server = {(1, 2): 1e6, (2, 1): 1e6}
+    for lines, follows in (
+        ({**server, (3, 4): 1e6, (4, 3): 1e6}, False),
+        ({**server, (3, 2): 1e6, (2, 3): 1e6}, True),
+        (server, True),
+    ):
+        lane = shared_lanes(of_threads(threads, lives, lines), 2)
+        assert (lane[1] in lane[3:].tolist()) == follows
+
+
 def test_those_that_follow_for_sure_go_before_those_by_chance() -> None:
     """Six in turns that overlap, then one by one."""
     overlapping = [(10 * at, 10 * at + 15) for at in range(1, 7)]
