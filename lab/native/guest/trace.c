@@ -63,8 +63,7 @@ bool guest_trace_moves(struct guest_moves *moves) {
     FILE *histogram = fopen(MOVES "hist", "re");
     bool counted = false;
     while (histogram && fgets(line, sizeof line, histogram))
-        if (strstr(line, "trigger info:"))
-            counted = true;
+        if (strstr(line, "trigger info:")) counted = true;
         else if (sscanf(line, "{ reason: %lld } hitcount: %lld succeeded: %lld", &reason, &hits, &pages) == 3)
             *(reason == COMPACTION ? &moves->compacted : &moves->others) += pages;
     if (histogram) fclose(histogram);
