@@ -19,6 +19,7 @@ from .console import (
     tell as tell,
 )
 from .document import BAD_JSON as BAD_JSON, reviewable_json as reviewable_json
+from .dying import die_as_program as die_as_program
 from .engines import check_engine as check_engine, run_all as run_all
 from .errors import (
     MachineLacksError as MachineLacksError,
@@ -50,9 +51,18 @@ from .junit import JUnitCase as JUnitCase, junit_xml as junit_xml
 from .loading import load_native as load_native, load_numpy as load_numpy, native_part as native_part
 from .memory import available_bytes as available_bytes
 from .notebook import cells_html as cells_html, facts_html as facts_html
+from .own_files import check_own_files as check_own_files, program_files as program_files
 from .parser import read_command as read_command
-from .process import ended_by as ended_by, find_program as find_program, run_program as run_program
+from .process import (
+    SHELL as SHELL,
+    ended_by as ended_by,
+    find_program as find_program,
+    is_for_shell as is_for_shell,
+    run_program as run_program,
+    started_as as started_as,
+)
 from .program import (
+    as_text as as_text,
     other_script as other_script,
     program_name as program_name,
     script_name as script_name,

@@ -26,7 +26,9 @@ class Option:
 
     flags: its names, by default `--` and the field's name; help: a text, or what makes it when it is shown;
     off: the name that says no to a truth value; least, most: limits of a number; group: the heading under
-    which the help shows it; alone: the value that it has where none is given, others being given by `=` only.
+    which the help shows it; alone: the value that it has where none is given, others being given by `=` only;
+    reads, writes: it names a file to read (after an `@`, it may be), as every path does that is not written,
+    or one to write.
     """
 
     def __init__(
@@ -39,16 +41,24 @@ class Option:
         most: float | None = None,
         group: str = "Options",
         alone: str = "",
+        reads: bool = False,
+        writes: bool = False,
     ) -> None:
         self.flags, self.help, self.metavar, self.off, self.alone = flags, help, metavar, off, alone
         self.least, self.most, self.group = least, most, group
+        self.reads, self.writes = reads, writes
+
+    def names(self, field: str) -> tuple[str, ...]:
+        """Its names, of the field that is called so."""
+        return self.flags or (f"--{field.replace('_', '-')}",)
 
 
 class Argument:
-    """How a field is given without a name; program: it is the rest of the line, which is a program's."""
+    """How a field is given without a name; program: it is the rest of the line, which is a program's; reads:
+    as of an Option."""
 
-    def __init__(self, metavar: str, *, help: str, program: bool = False) -> None:
-        self.metavar, self.help, self.program = metavar, help, program
+    def __init__(self, metavar: str, *, help: str, program: bool = False, reads: bool = False) -> None:
+        self.metavar, self.help, self.program, self.reads = metavar, help, program, reads
 
 
 class Command(msgspec.Struct, frozen=True):

@@ -2,7 +2,8 @@
 
 import errno
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -13,14 +14,25 @@ from .interrupts import surely
 DOCUMENT_LIMIT = 256 << 20
 
 
-def check_output(path: str | os.PathLike[str]) -> None:
-    """Raise UsageError where no file can be written: better before the work than after it."""
-    target = Path(path)
+_MOST_LINKS = 40  # one after the other; the kernel's own limit
+
+FileName = str | os.PathLike[str]
+
+
+def check_output(path: FileName, inputs: Iterable[FileName] = ()) -> None:
+    """Raise UsageError where no file can be written: better before the work than after it.
+
+    inputs: files that are read meanwhile, none of which may be the same file.
+    """
+    for one in inputs:
+        if same_file(path, one):
+            raise UsageError(f"{path}: would be written over what is read ({one})", "name another file")
+    target, special = _written(Path(path))
     if target.is_dir():
-        raise UsageError(f"{target}: is a directory", "name a file")
+        raise UsageError(f"{path}: is a directory", "name a file")
     if not target.absolute().parent.is_dir():
-        raise UsageError(f"{target}: no folder {target.parent}", "create it first")
-    if target.exists() and not target.is_file():
+        raise UsageError(f"{path}: no folder {target.parent}", "create it first")
+    if special:
         return
     try:
         # Rights alone do not tell: of /proc and of file systems that are read only root has all.
@@ -30,25 +42,33 @@ def check_output(path: str | os.PathLike[str]) -> None:
         finally:
             surely(temporary.unlink, True)
     except OSError as error:
-        raise UsageError(
-            f"{target}: {error.strerror or error}", "choose a path that can be written"
-        ) from error
+        raise UsageError(f"{path}: {error.strerror or error}", "choose a path that can be written") from error
+
+
+def same_file(output: FileName, other: FileName) -> bool:
+    """Whether both are one file, which to write would destroy: terminals, devices and pipes are none."""
+    try:
+        found = Path(output).stat()
+        return stat.S_ISREG(found.st_mode) and os.path.samestat(found, Path(other).stat())
+    except (OSError, ValueError):
+        return False
 
 
 @contextmanager
-def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary name beside `path`; rename it to `path` if the block succeeds, else remove it.
+def atomic_output(path: FileName) -> Iterator[Path]:
+    """Yield a temporary name; rename it to `path` if the block succeeds, else remove it.
 
-    A device or a pipe is yielded as it is: there is nothing to rename over. Raises UsageError if the folder
-    does not exist, cannot be written, or the disk is full.
+    A symbolic link stays one: what it leads to is replaced. A file that was there keeps its mode. A device, a
+    pipe or what a process has open (/dev/stdout) is yielded as it is: there is nothing to rename over. Raises
+    UsageError if the folder does not exist, cannot be written, or the disk is full.
     """
-    target = Path(path)
-    check_output(target)
-    special = target.exists() and not target.is_file()
+    check_output(path)
+    target, special = _written(Path(path))
     temporary = target if special else _beside(target)
     try:
         yield temporary
         if not special:
+            _as_before(temporary, target)
             temporary.replace(target)
     except BrokenPipeError:
         raise
@@ -57,17 +77,48 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
             raise
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         hint = "free some space there, or write elsewhere" if full else "choose a path that can be written"
-        raise UsageError(f"{target}: {error.strerror or error}", hint) from error
+        raise UsageError(f"{path}: {error.strerror or error}", hint) from error
     finally:
         if not special:
             with suppress(OSError):
                 surely(temporary.unlink, True)
 
 
+def _written(path: Path) -> tuple[Path, bool]:
+    """The file that symbolic links lead to, and whether it is no file of a folder: it is written as it is.
+
+    The links in /proc/PID/fd lead to what is open there, whatever name that has, or had.
+    """
+    target = path
+    try:
+        for _ in range(_MOST_LINKS):
+            if not target.is_symlink():
+                return target, target.exists() and not target.is_file()
+            folder = target.parent.resolve(strict=True)
+            if folder.is_relative_to("/proc"):
+                return target, True
+            target = folder / target.readlink()
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}", "choose a path that can be written") from error
+
+
+def _as_before(temporary: Path, target: Path) -> None:
+    """Give what is to replace a file that one's mode, and its owner where we may."""
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        return
+    new = temporary.stat()
+    if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
+        with suppress(OSError):
+            os.chown(temporary, old.st_uid, old.st_gid)
+    if stat.S_IMODE(old.st_mode) != stat.S_IMODE(new.st_mode):
+        temporary.chmod(stat.S_IMODE(old.st_mode))
+
+
 @contextmanager
-def output_folder(
-    path: str | os.PathLike[str], hint: str = "name a folder that can be made"
-) -> Iterator[list[Path]]:
+def output_folder(path: FileName, hint: str = "name a folder that can be made") -> Iterator[list[Path]]:
     """Make a folder where it is missing; the block adds the files that it has written in it to the list.
 
     If the block fails, these files go again, and so do the folders that were made for them. Raises UsageError
@@ -92,7 +143,7 @@ def _beside(target: Path) -> Path:
     return target.parent / f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
 
 
-def read_document(path: str | os.PathLike[str], what: str, limit: int = DOCUMENT_LIMIT) -> bytes:
+def read_document(path: FileName, what: str, limit: int = DOCUMENT_LIMIT) -> bytes:
     """The content of a small file; `what` names its kind in errors. Raises UsageError if it is unreadable."""
     try:
         with Path(path).open("rb") as file:
@@ -104,7 +155,7 @@ def read_document(path: str | os.PathLike[str], what: str, limit: int = DOCUMENT
     return data
 
 
-def write_document(path: str | os.PathLike[str], data: bytes) -> None:
+def write_document(path: FileName, data: bytes) -> None:
     """Write a small file by rename, so that a reader never sees half of it."""
     with atomic_output(path) as temporary:
         temporary.write_bytes(data)

@@ -13,6 +13,7 @@ from msgspec.structs import FieldInfo, fields
 from ._version import version
 from .command import Argument, Command, Option
 from .errors import UsageError
+from .own_files import check_own_files
 
 C = TypeVar("C", bound=Command)
 
@@ -161,7 +162,10 @@ def _answer_version() -> None:
 
 
 def read_command(command: type[C], prog: str, arguments: Sequence[str], *, whole: bool = False) -> C:
-    """The command that the arguments ask for; raises UsageError; whole: it is all of a program."""
+    """The command that the arguments ask for; whole: it is all of a program.
+
+    Raises UsageError, also where it would write over what it reads.
+    """
     options: list[tuple[FieldInfo, Option]] = []
     positionals: list[tuple[FieldInfo, Argument]] = []
     for field in fields(command):
@@ -187,11 +191,13 @@ def read_command(command: type[C], prog: str, arguments: Sequence[str], *, whole
     if left:
         parser.error(f"unexpected argument: {left[0]}")
     required = [(field, f"argument {argument.metavar}") for field, argument in positionals]
-    required += [(field, f"option {_names(field, option)[0]}") for field, option in options]
+    required += [(field, f"option {option.names(field.name)[0]}") for field, option in options]
     for field, what in required:
         if field.required and field.name not in given:
             _missing(command, parser, what)
-    return command(**given)
+    made = command(**given)
+    check_own_files(made)
+    return made
 
 
 def _missing(command: type[Command], parser: Parser, what: str) -> NoReturn:
@@ -218,13 +224,9 @@ def _kind(field: FieldInfo) -> tuple[type, bool]:
     return get_args(declared)[0] if many else declared, many
 
 
-def _names(field: FieldInfo, option: Option) -> tuple[str, ...]:
-    return option.flags or (f"--{field.name.replace('_', '-')}",)
-
-
 def _add(parser: Parser, field: FieldInfo, option: Option) -> None:
     """Add a field's option."""
-    names = _names(field, option)
+    names = option.names(field.name)
     kind, many = _kind(field)
     settings: dict[str, Any] = {
         "dest": field.name,

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+from .dying import will_die_of
 from .errors import UsageError
 from .interrupts import begin_nothing_new, finish_first
 from .signals import ReceivedSignal, Signals
@@ -17,6 +18,28 @@ _FORWARDED = (
 )  # fmt: skip
 # These go to the whole group: the program gets its own copy, and decides.
 _STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+
+
+SHELL = "/bin/sh"
+
+
+def is_for_shell(line: bytes) -> bool:
+    """Whether an executable file that begins with this line is one that the kernel refuses and shells run.
+
+    As all who start programs do (execvp): a text that names no interpreter is a script of the shell's.
+    """
+    return not (line.startswith(b"\x7fELF") or b"\0" in line or (line.startswith(b"#!") and line[2:].strip()))
+
+
+def started_as(argv: Sequence[str], path: str | None = None) -> list[str]:
+    """The command line that the kernel can start, of a script without `#!` the shell's; as found by PATH."""
+    program = shutil.which(argv[0], path=path) if argv else None
+    with suppress(OSError):
+        if program and os.path.isfile(program):  # noqa: PTH113 (Path is slow to import)
+            with open(program, "rb", buffering=0) as file:  # noqa: PTH123
+                if is_for_shell(file.readline(256)):
+                    return [SHELL, program, *argv[1:]]
+    return list(argv)
 
 
 def find_program(argv: Sequence[str], path: str | None = None) -> str:
@@ -54,10 +77,12 @@ def run_program(
     SIGINT with pass_interrupts only: a process that sent it to our group would interrupt the program twice.
     started: called with the child's pid once it runs; before_exec: called in the child, which becomes the
     program when it returns; own: what is done with signals to us instead of passing them on. What asks us to
-    end after the program has is held back until its caller has finished. Raises UsageError when it cannot be
+    end after the program has is held back until its caller has finished. What the program died of and the
+    terminal sent to us, too, we may die of as well (`die_as_program`). Raises UsageError when it cannot be
     started, and what `started` raises.
     """
     begin_nothing_new()
+    will_die_of(0)
     with Signals((*_FORWARDED, *_STOPPING, signal.SIGCONT)) as signals:
         child = _start(argv, environment, before_exec)
         passed = [n for n in _FORWARDED if n != signal.SIGINT or pass_interrupts]
@@ -66,6 +91,8 @@ def run_program(
             started(child.pid)
         finish_first()
         status = child.returncode = family.wait()
+        if -status in family.had_from_terminal:
+            will_die_of(-status)
         return 128 - status if status < 0 else status
 
 
@@ -74,7 +101,12 @@ def _start(
 ) -> "subprocess.Popen[bytes]":
     try:
         # What we were given open is the program's too (MPI's starters, make); ours closes by itself.
-        return subprocess.Popen(list(argv), env=dict(environment), close_fds=False, preexec_fn=before_exec)
+        return subprocess.Popen(
+            started_as(argv, environment.get("PATH")),
+            env=dict(environment),
+            close_fds=False,
+            preexec_fn=before_exec,
+        )
     except FileNotFoundError:
         raise UsageError(f"{argv[0]}: no such program or interpreter", "check the path") from None
     except (OSError, ValueError) as error:
@@ -92,8 +124,9 @@ class _Family:
         self._signals = signals
         self._asked_to_stop = False
         self._program_stopped = False
+        self.had_from_terminal: set[int] = set()
         # Before its exec it did not receive its own copies; one that it received since comes twice, so early.
-        early = signals.received()
+        early = self._noted(signals.received())
         for item in early:
             if item.number in own:
                 own[item.number]()
@@ -106,11 +139,16 @@ class _Family:
         while True:
             status = self._status()
             if status is not None:
+                self._noted(self._signals.received())
                 return os.waitstatus_to_exitcode(status)
             # Whoever waits for us must see us stopped when the program has, and not before: it may not stop.
             if self._asked_to_stop and self._program_stopped and self._signals.stop():
                 self._asked_to_stop = False
-            self._handle(self._signals.wait())
+            self._handle(self._noted(self._signals.wait()))
+
+    def _noted(self, received: list[ReceivedSignal]) -> list[ReceivedSignal]:
+        self.had_from_terminal |= {item.number for item in received if item.by_kernel}
+        return received
 
     def _status(self) -> int | None:
         """Whether the program is stopped now; its status when it has ended."""
@@ -138,7 +176,7 @@ class _Family:
     def _go_on(self) -> None:
         """The order to go on may be for us alone. Ours undoes a stop that the program got just before."""
         self._send(signal.SIGCONT)
-        received = self._signals.received()
+        received = self._noted(self._signals.received())
         for item in received:
             if item.number in _STOPPING:
                 self._send(item.number)

@@ -1,8 +1,9 @@
 """What a command line runs: a program, or a script of an interpreter."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+_NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 _SHELLS = ("bash", "dash", "ksh", "zsh", "sh")
 _INTERPRETER = re.compile(
     rf"(python|pypy|ruby|perl|node|php|lua|luajit|Rscript|julia|java|{'|'.join(_SHELLS)})[\d.]*"
@@ -26,6 +27,17 @@ _SUFFIXES = {
     **{"php": "php", "lua": "lua"},
     **dict.fromkeys(_SHELLS, "sh"),
 }
+
+
+def as_text(words: Iterable[str]) -> list[str]:
+    """The words of a command line as files hold them: replacement characters for what is no UTF-8.
+
+    Python has such bytes as lone surrogates, which no file can hold.
+    """
+    return [
+        _NO_BYTE.sub("\ufffd", word).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        for word in words
+    ]
 
 
 def program_name(argv: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ..analyzed import Analysis
 from ..timeline.timeline import Timeline
-from .units import MOST_LABELS, rounded
+from .units import MOST_LABELS, in_count, in_time, rounded
 
 Figure = dict[str, Any]
 
@@ -15,6 +15,14 @@ MOST_POINTS = 1200
 MOST_LANE_POINTS = 300
 MOST_LANES = 256
 UNIT = 1e6  # ns, or accesses, in what the axis counts
+
+
+def _span(analysis: Analysis) -> str:
+    """How wide a slice is, in words."""
+    line = analysis.timeline
+    if not line.in_accesses:
+        return in_time(line.slice_ns)
+    return f"{in_count(line.slice_ns)} access{'es' * (line.slice_ns != 1)}"
 
 
 def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
@@ -33,7 +41,7 @@ def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
     shown = names[::bundle]
     phase_x, phase_y = _phase_steps(analysis, start, span, scale)
     about = (
-        f"{what[0].upper()}{what[1:]}, in slices of {span:.3g} {line.unit}"
+        f"{what[0].upper()}{what[1:]}, in slices of {_span(analysis)}"
         + (", estimated as samples times period." if analysis.period else ", in samples.")
         + " The stepped line is the mean of each phase (CMLB, Algorithm 1). Dashed lines: the threads' "
         "rates or partners change. Below: each thread by itself."

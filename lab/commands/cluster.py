@@ -4,7 +4,16 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from numaplan.common import Argument, Command, Json, Option, check_output, reviewable_json, write_document
+from numaplan.common import (
+    Argument,
+    Command,
+    Json,
+    Option,
+    check_output,
+    check_own_files,
+    reviewable_json,
+    write_document,
+)
 
 from .guest import print_result
 
@@ -24,12 +33,14 @@ class ClusterCommand(Command, frozen=True):
     argv: Annotated[list[str], Argument("MPIRUN", help="The launcher and its arguments.", program=True)]
     hosts: Annotated[int, Option(help="How many (default 2).", least=0, most=64)] = 0
     machine: Annotated[
-        str, Option("--machine", "-m", help="Of each host: AxB, a built-in name, or a file.")
+        str, Option("--machine", "-m", reads=True, help="Of each host: AxB, a built-in name, or a file.")
     ] = ""
     cluster: Annotated[
-        str, Option(help="Hosts and their machines, of 'nmap cluster'.", metavar="CLUSTER.JSON")
+        str, Option(help="Hosts and their machines, of 'nmap cluster'.", metavar="CLUSTER.JSON", reads=True)
     ] = ""
-    job: Annotated[str, Option(help="Place ranks, threads and memory by this plan.", metavar="JOB.JSON")] = ""
+    job: Annotated[
+        str, Option(help="Place ranks, threads and memory by this plan.", metavar="JOB.JSON", reads=True)
+    ] = ""
     slots: Annotated[
         int, Option(help="Ranks that fit on a host (default: as many as cpus).", least=0, most=4096)
     ] = 0
@@ -42,7 +53,7 @@ class ClusterCommand(Command, frozen=True):
     max_between_hosts: Annotated[
         str, Option(help="Exit 1 if more bytes go between hosts.", metavar="SIZE")
     ] = ""
-    junit: Annotated[str, Option(help="Write the verdict for CI.", metavar="OUT.XML")] = ""
+    junit: Annotated[str, Option(help="Write the verdict for CI.", metavar="OUT.XML", writes=True)] = ""
     report: Annotated[str, Option(help="Write what was applied in each rank here.", metavar="FOLDER")] = ""
     as_json: Json = False
 
@@ -63,6 +74,8 @@ class ClusterCommand(Command, frozen=True):
         for path in filter(None, (self.junit, self.report and f"{self.report}/r0.json")):
             check_output(path)
         plan = JobPlan.load(self.job) if self.job else None
+        for one in plan.ranks if plan and self.report else ():
+            check_own_files(self, f"{self.report}/r{one.rank}.json")
         if plan:
             starting_ranks(plan, self.argv)
         hosts = wanted_hosts(self.hosts, self.machine, self.cluster, plan, self.slots)

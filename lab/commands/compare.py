@@ -38,8 +38,10 @@ class CompareCommand(GuestCommand, frozen=True):
         int, Option(help="The program's exit code when all is well.", metavar="CODE", least=0, most=255)
     ] = 0
     gate: Annotated[list[str], Option(help="Exit 1 unless this holds.", metavar="EXPR")] = []
-    junit: Annotated[str, Option(help="Write the verdict for CI.", metavar="OUT.XML")] = ""
-    html: Annotated[str, Option(help="Write a page with the table and maps.", metavar="OUT.HTML")] = ""
+    junit: Annotated[str, Option(help="Write the verdict for CI.", metavar="OUT.XML", writes=True)] = ""
+    html: Annotated[
+        str, Option(help="Write a page with the table and maps.", metavar="OUT.HTML", writes=True)
+    ] = ""
 
     def run(self) -> None:
         from ..runs import comparing

@@ -15,7 +15,8 @@ class GuestCommand(Command, frozen=True):
 
     argv: Annotated[list[str], Argument("APP", help="The program and its arguments.", program=True)]
     machine: Annotated[
-        str, Option("--machine", "-m", help="AxB (A nodes of B cpus), a built-in name, or a file.")
+        str,
+        Option("--machine", "-m", reads=True, help="AxB (A nodes of B cpus), a built-in name, or a file."),
     ]
     scale: Annotated[
         str, Option(help="Keep this much of the machine, and its distances.", metavar="NODESxCPUS")
@@ -27,7 +28,9 @@ class GuestCommand(Command, frozen=True):
     timeout: Annotated[
         float, Option(help="Seconds a run may take (0: no limit).", metavar="SECONDS", least=0)
     ] = 0
-    plan: Annotated[str, Option(help="The plan of configuration 'plan'.", metavar="PLAN.JSON")] = ""
+    plan: Annotated[
+        str, Option(help="The plan of configuration 'plan'.", metavar="PLAN.JSON", reads=True)
+    ] = ""
     online: Annotated[str, Option(help="The policy of configuration 'online'.", metavar="POLICY")] = ""
     cache: Annotated[
         bool, Option(help="Model the caches: count what reaches memory and moves between cpus.")

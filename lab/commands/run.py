@@ -21,7 +21,7 @@ class RunCommand(GuestCommand, frozen=True):
         str, Option(help="Who places; see 'nlab compare --help'. By default as --plan or --online say.")
     ] = ""
     by_thread: Annotated[bool, Option(help="Also count each thread alone.")] = False
-    counts: Annotated[str, Option(help="Write the counts here.", metavar="OUT.CSV")] = ""
+    counts: Annotated[str, Option(help="Write the counts here.", metavar="OUT.CSV", writes=True)] = ""
 
     def run(self) -> int:
         from ..guest.streams import own_stdin

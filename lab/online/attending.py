@@ -19,10 +19,10 @@ from .system import GuestSystem
 _OPTIONS = {"argv", "online", "plan", "settings", "budget", "overhead", "sampler", "journal", "save", "quiet"}
 
 
-def read_online(text: str) -> LaunchCommand:
+def read_online(text: str, inputs: Sequence[str] = ()) -> LaunchCommand:
     """What `--online` says: a policy, and options of nlaunch behind it.
 
-    Raises UsageError for what cannot be, files that cannot be written among it.
+    Raises UsageError for what cannot be, files that cannot be written among it, and that are `inputs`.
     """
     command, usual = (
         read_command(LaunchCommand, "nlab --online", ["--online", *words, "--", "program"])
@@ -37,7 +37,7 @@ def read_online(text: str) -> LaunchCommand:
     if command.sampler not in ("auto", "lab"):
         raise UsageError(f"--online {text!r}: --sampler {command.sampler} is not in the lab", "leave it out")
     for path in filter(None, (command.journal, command.save)):
-        check_output(path)
+        check_output(path, inputs)
     make_policy(command.online, command.online_options().settings)
     return command
 

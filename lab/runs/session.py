@@ -10,7 +10,15 @@ from types import TracebackType
 
 import msgspec
 
-from numaplan.common import UsageError, available_bytes, find_program, swept_folder, tell, temporary_folder
+from numaplan.common import (
+    UsageError,
+    available_bytes,
+    find_program,
+    program_files,
+    swept_folder,
+    tell,
+    temporary_folder,
+)
 from numaplan.launcher import fit_plan
 from numaplan.machine import Machine
 from numaplan.profiler import prepare
@@ -202,7 +210,7 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
     if request.online:
         from ..online.attending import read_online
 
-        read_online(request.online)
+        read_online(request.online, [request.plan, request.machine, *program_files(request.argv)])
     if not math.isfinite(request.timeout):
         raise UsageError(f"--timeout {request.timeout}: not a number of seconds", "give 0 for no limit")
     shape = guest_shape(request)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from numaplan.common import UsageError, is_asked_to_end
+from numaplan.common import UsageError, is_asked_to_end, started_as
 
 
 def become(
@@ -23,7 +23,8 @@ def become(
         os.sched_setaffinity(0, cpus)
     previous = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGPIPE, signal.SIGXFSZ)}
     try:
-        os.execve(program, list(argv), dict(environment))
+        words = started_as([program, *argv[1:]])
+        os.execve(words[0], words if words[0] != program else list(argv), dict(environment))
     except (OSError, ValueError) as error:
         for number, handler in previous.items():  # which Python ignores
             signal.signal(number, handler)

@@ -38,10 +38,16 @@ class AutoCommand(Command, frozen=True):
     ] = ""
     signers: Annotated[
         str,
-        Option(help="Whose plans are taken from elsewhere (allowed signers).", metavar="FILE", group=_AUTO),
+        Option(
+            help="Whose plans are taken from elsewhere (allowed signers).",
+            metavar="FILE",
+            group=_AUTO,
+            reads=True,
+        ),
     ] = ""
     sign: Annotated[
-        str, Option(help="The key that signs a plan stored elsewhere.", metavar="KEY", group=_AUTO)
+        str,
+        Option(help="The key that signs a plan stored elsewhere.", metavar="KEY", group=_AUTO, reads=True),
     ] = ""
     backend: Annotated[
         str,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from numaplan.common import Argument, Command, Json, Option, UsageError, run_command
+from numaplan.common import Argument, Command, Json, Option, UsageError, program_files, run_command
 
 
 class LookCommand(Command, frozen=True):
@@ -31,15 +31,18 @@ class LookCommand(Command, frozen=True):
     watch: Annotated[bool, Option(help="Look again and again.")] = False
     as_json: Json = False
     metrics: Annotated[
-        str, Option(help="Write metrics for node exporter's textfile collector.", metavar="FILE.PROM")
+        str,
+        Option(
+            help="Write metrics for node exporter's textfile collector.", metavar="FILE.PROM", writes=True
+        ),
     ] = ""
 
     def run(self) -> int:
         from ..look.session import Shown, look_at, look_at_program
 
         shown = Shown(self.as_json, self.metrics, self.seconds, self.watch)
-        shown.check()
         running, pids = self._members()
+        shown.check(() if running or pids else program_files(self.words))
         if running:
             return look_at(running, shown)
         if pids:

@@ -46,11 +46,15 @@ class LaunchCommand(AutoCommand, frozen=True):
     """
 
     argv: Annotated[list[str], Argument("APP", help="The program and its arguments.", program=True)] = []
-    plan: Annotated[str, Option(help="The plan ('nmap plan' makes it).", metavar="PLAN.JSON")] = ""
+    plan: Annotated[str, Option(reads=True, help="The plan ('nmap plan' makes it).", metavar="PLAN.JSON")] = (
+        ""
+    )
     job: Annotated[
         str,
         Option(
-            help="The plan of a job: each rank takes its part ('nmap plan' makes it).", metavar="JOB.JSON"
+            help="The plan of a job: each rank takes its part ('nmap plan' makes it).",
+            metavar="JOB.JSON",
+            reads=True,
         ),
     ] = ""
     report: Annotated[
@@ -58,6 +62,7 @@ class LaunchCommand(AutoCommand, frozen=True):
         Option(
             help="Write what was applied; %r is the rank of a job; with --job, a folder.",
             metavar="APPLIED.JSON",
+            writes=True,
         ),
     ] = ""
     remap: Annotated[
@@ -96,7 +101,8 @@ class LaunchCommand(AutoCommand, frozen=True):
     ] = 0.0
     match: Annotated[bool, Option(help="Bind threads by the roles that they are seen to play.")] = False
     match_trace: Annotated[
-        str, Option(help="The trace of the plan, to distinguish roles better.", metavar="TRACE.DB")
+        str,
+        Option(help="The trace of the plan, to distinguish roles better.", metavar="TRACE.DB", reads=True),
     ] = ""
     match_seconds: Annotated[
         float, Option(help="How long to watch before threads are matched.", metavar="SECONDS")
@@ -134,11 +140,17 @@ class LaunchCommand(AutoCommand, frozen=True):
     journal: Annotated[
         str,
         Option(
-            help="Append what was observed, done and undone, and why.", metavar="JOURNAL.JSONL", group=_ONLINE
+            help="Append what was observed, done and undone, and why.",
+            metavar="JOURNAL.JSONL",
+            group=_ONLINE,
+            writes=True,
         ),
     ] = ""
     save: Annotated[
-        str, Option(help="Write the refined placement as a plan.", metavar="PLAN.JSON", group=_ONLINE)
+        str,
+        Option(
+            help="Write the refined placement as a plan.", metavar="PLAN.JSON", group=_ONLINE, writes=True
+        ),
     ] = ""
 
     def run(self) -> int:

@@ -1,7 +1,9 @@
 """The plan table that enforce.so and the tracer read (native/plan_table): fixed-size rows, hashed names."""
 
+import os
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 from msgspec import UNSET
@@ -9,6 +11,7 @@ from msgspec import UNSET
 from numaplan.common import native_part
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanRegion, PlanThread
+from numaplan.profiler import elf_facts, executable_of
 
 from .process_memory import memory_nodes
 from .unplanned import first_in_lanes, floating_cpus, pool_cpus, pool_of_makers, processes_of
@@ -86,8 +89,20 @@ def make_plan_table(
         from .static_data import StaticData
 
         static = StaticData(program, environment)
-    table = encode(plan, floating, locate, spread, autonuma, grows=unplanned == "float")
+    grows, names = unplanned == "float", names_here(plan, program)
+    table = encode(plan, floating, locate, spread, autonuma, grows=grows, names=names)
     return msgspec.structs.replace(table, first=_first(plan) if floating else {})
+
+
+def names_here(plan: Plan, program: str) -> dict[str, str]:
+    """Where the plan's program has another name here, as its build tells: that, by what the plan calls it."""
+    planned = {plan.app.executable, *(Path(word).name for word in plan.app.argv[:1])} - {""}
+    real = os.path.realpath(executable_of(program))
+    name = Path(real).name
+    if name in planned or not plan.memory or not plan.app.build_id:
+        return {}
+    facts = elf_facts(real)
+    return dict.fromkeys(planned, name) if facts and facts.build_id == plan.app.build_id else {}
 
 
 def _first(plan: Plan) -> dict[str, frozenset[int]]:
@@ -121,12 +136,14 @@ def encode(
     spread: Mapping[str, tuple[int, ...]] = {},
     autonuma: bool = False,
     grows: bool = False,
+    names: Mapping[str, str] = {},
 ) -> PlanTable:
     """The plan as a table.
 
     floating: cpus for threads that the plan does not name, by process, "" for processes not in it; locate:
     finds static data; spread: see PlanTable; autonuma: see make_plan_table; grows: whether threads beyond the
-    plan are of the pool of who made them, or of the last that this one made, or follow on the seats of those.
+    plan are of the pool of who made them, or of the last that this one made, or follow on the seats of those;
+    names: of modules that have another now than in the plan.
     """
     cpus: list[int] = []
     on = {cpu: node.id for node in plan.machine.nodes for cpu in node.cpus}
@@ -146,7 +163,7 @@ def encode(
     skipped: list[tuple[PlanRegion, str]] = []
     runs: list[tuple[int, int, int, int]] = []
     for region in {region.region: region for region in reversed(plan.memory)}.values():  # each key once
-        row = _region_row(region, locate, len(runs))
+        row = _region_row(region, locate, len(runs), names)
         if isinstance(row, str):
             skipped.append((region, row))
             continue
@@ -229,7 +246,9 @@ def stays(thread: PlanThread, node_of_cpu: Mapping[int, int]) -> bool:
     return thread.pool is UNSET or {node_of_cpu.get(cpu) for cpu in thread.cpus} == {thread.node}
 
 
-def _region_row(region: PlanRegion, locate: Locate, first_run: int) -> tuple[int, ...] | str:
+def _region_row(
+    region: PlanRegion, locate: Locate, first_run: int, names: Mapping[str, str]
+) -> tuple[int, ...] | str:
     """A row, or why there is none."""
     key = region.region
     if key.kind == "stack":
@@ -239,6 +258,7 @@ def _region_row(region: PlanRegion, locate: Locate, first_run: int) -> tuple[int
     module, offset, build_id = key.name, 0, ""
     if key.kind == "static":
         module, _, symbol = key.name.partition(":")
+        module = names.get(module, module)
         found = locate(module, symbol)
         if found is None:
             return "its module or symbol was not found"
@@ -249,7 +269,7 @@ def _region_row(region: PlanRegion, locate: Locate, first_run: int) -> tuple[int
         module, _, text = key.name.rpartition("+0x")
         if not module or not _is_hex(text):
             return "its call site is not known"
-        offset = int(text, 16)
+        module, offset = names.get(module, module), int(text, 16)
     sequence = key.sequence or 0
     if not 0 <= sequence <= _MOST_BLOCKS:
         return "no thread has such a block"

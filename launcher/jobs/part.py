@@ -1,7 +1,7 @@
 """A rank's part of a job's plan: another cluster is refused, a rank that is not planned here has none."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -75,17 +75,17 @@ def planned_rank(job: JobPlan, rank: int, machine: Machine) -> Plan:
     return only_process(plan, f"r{rank}")
 
 
-def report_in(place: str, root: str) -> tuple[str, str]:
+def report_in(place: str, root: str, inputs: Sequence[str] = ()) -> tuple[str, str]:
     """(the report of the rank `root` in a folder, what to say where it cannot be written: the job runs).
 
-    A name with %r is one of files.
+    A name with %r is one of files; inputs: those that it must not be.
     """
     if not place:
         return "", ""
     path = Path(place.replace("%r", root)) if "%r" in place else Path(place) / f"{root}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        check_output(path)
+        check_output(path, inputs)
     except OSError as error:
         return "", f"no report: {path.parent}: {error.strerror}"
     except UsageError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaplan.common import UsageError, check_output, find_program
+from numaplan.common import UsageError, check_output, find_program, script_path
 from numaplan.machine import Machine
 from numaplan.mapper import AppliedRank, Plan
 from numaplan.profiler import ElfFacts, elf_facts, executable_of, first_process
@@ -142,9 +142,15 @@ def checked(
     """
     report_path = request.report_path.replace("%r", target.root)
     if report_path:
-        check_output(report_path)
+        check_output(report_path, _read_by(request, target))
     part = part_of_process(plan, target.root)
     return _launch(request, target, part, report_path, noted=noted, warnings=warnings)
+
+
+def _read_by(request: LaunchRequest, target: Target) -> list[str]:
+    """The files that a launch reads and starts."""
+    named = (request.plan_path, request.job_path, request.match_trace, target.program)
+    return [name for name in (*named, script_path(request.argv)) if name]
 
 
 def _of_job(request: LaunchRequest, target: Target, *, starts: bool) -> CheckedLaunch:
@@ -163,7 +169,9 @@ def _of_job(request: LaunchRequest, target: Target, *, starts: bool) -> CheckedL
             "--job: this is no rank of a job (no launcher has said which)",
             f"start it as 'nmap export {request.job_path} --format …' says, by mpirun or srun",
         )
-    report_path, complaint = report_in(request.report_path, target.root) if starts else ("", "")
+    report_path = complaint = ""
+    if starts:
+        report_path, complaint = report_in(request.report_path, target.root, _read_by(request, target))
     warnings = [text for text in (part.note, complaint) if text]
     return _launch(request, target, part.plan, report_path, rank=part.rank, warnings=warnings)
 

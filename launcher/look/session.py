@@ -39,10 +39,10 @@ class Shown(msgspec.Struct, frozen=True):
     seconds: float
     watch: bool
 
-    def check(self) -> None:
-        """Raises UsageError where it could not be written in the end."""
+    def check(self, inputs: Sequence[str]) -> None:
+        """Raises UsageError where it could not be written in the end; inputs: files not to write over."""
         if self.metrics:
-            check_output(self.metrics)
+            check_output(self.metrics, inputs)
 
     def write(self, view: "View", answer: "Answer") -> None:
         """Write the metrics, if they are wanted. Raises UsageError."""

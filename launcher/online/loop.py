@@ -34,8 +34,8 @@ class Loop:
     """Refines the placement of `roots()` and their descendants until `stop` is set or nothing helps.
 
     waiting_only: the policy is judged by the waiting for cpus alone; sampler: None when the policy needs
-    none; restart: a new one when perf has died; confines: threads that a placement rests on are bound to
-    their nodes; on_interval: called after each.
+    none; restart: a new one when perf has died, None likewise; confines: threads that a placement rests on
+    are bound to their nodes; on_interval: called after each.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Loop:
     probe: SoftDirtyProbe
     roots: Callable[[], Sequence[int]]
     sampler: Sampler | None
-    restart: Callable[[], Sampler] | None = None
+    restart: Callable[[], Sampler | None] | None = None
     own_share: float = 0.01  # of all cpus' time, that the loop itself may take
     waiting_only: bool = False
     confines: bool = False

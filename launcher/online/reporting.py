@@ -108,7 +108,7 @@ class Status:
             return
         threads = interval.observation.threads
         share = f"{tally.local_shares[-1]:.0%} local" if tally.local_shares else "no samples yet"
-        counts = f"{threads.count} threads, {len(interval.samples.pid):,} samples"
+        counts = f"{counted(threads.count, 'thread')}, {counted(len(interval.samples.pid), 'sample')}"
         self._live.update(f"{counts}, {share}, {tally.undone} undone; Ctrl-C ends it")
 
     def end(self) -> None:
@@ -118,12 +118,17 @@ class Status:
             self._live = None
 
 
+def counted(number: int, what: str) -> str:
+    """Such as `1 thread` or `2,000 threads`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def summary(policy: str, tally: Tally, actuator: Actuator, restored: int) -> str:
     """One line about the whole run. restored: threads that got their first masks back."""
     parts = [
-        f"{tally.intervals} intervals",
-        f"{actuator.threads_moved} thread moves",
-        f"{actuator.pages_moved:,} pages ({actuator.pages_moved * PAGE_BYTES / 1e6:.1f} MB)",
+        counted(tally.intervals, "interval"),
+        counted(actuator.threads_moved, "thread move"),
+        f"{counted(actuator.pages_moved, 'page')} ({actuator.pages_moved * PAGE_BYTES / 1e6:.1f} MB)",
     ]
     if tally.undone:
         parts.append(f"{tally.undone} undone")
@@ -131,14 +136,18 @@ def summary(policy: str, tally: Tally, actuator: Actuator, restored: int) -> str
         head, tail = tally.local_shares[:2], tally.local_shares[-3:]
         parts.append(f"local share of samples {sum(head) / len(head):.0%} → {sum(tail) / len(tail):.0%}")
     if tally.lost:
-        parts.append(f"{tally.lost:,} events lost")
+        parts.append(f"{counted(tally.lost, 'event')} lost")
     if actuator.bindings.foreign:
-        parts.append(f"{len(actuator.bindings.foreign)} threads left alone, as somebody else bound them")
+        foreign = len(actuator.bindings.foreign)
+        them = "it" if foreign == 1 else "them"
+        parts.append(f"{counted(foreign, 'thread')} left alone, as somebody else bound {them}")
     if tally.refused:
         problem, count = tally.refused.most_common(1)[0]
-        parts.append(f"{count} actions not done: {problem}")
+        parts.append(f"{counted(count, 'action')} not done: {problem}")
     if restored:
-        parts.append(f"{restored} threads got their original cpus back")
+        parts.append(
+            f"{counted(restored, 'thread')} got {'its' if restored == 1 else 'their'} original cpus back"
+        )
     if tally.ended:
         parts.append(tally.ended)
     return f"{policy}: {', '.join(parts)}"

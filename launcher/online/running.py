@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from numaplan.common import ASKING, UsageError, find_program, interruptible, run_program
+from numaplan.common import ASKING, NumaplanError, UsageError, fail, find_program, interruptible, run_program
 from numaplan.machine import Machine
 from numaplan.profiler import prepare
 
@@ -33,7 +33,11 @@ def launch_online(options: OnlineOptions, argv: Sequence[str]) -> int:
             )
         finally:
             session.stop(restore=False)
-        session.save(argv, workdir)
+        try:
+            session.save(argv, workdir)
+        except (NumaplanError, MemoryError) as error:
+            # The program's own: it ran, whatever comes of its placement.
+            return fail("nlaunch", str(error) or "not enough memory to save what was refined", code)
     return code
 
 

@@ -105,27 +105,51 @@ def _local_share(observation: Observation) -> float:
 
 
 def _memory(identity: Identity, observation: Observation) -> tuple[PlanRegion, ...]:
-    """Regions of at least a page whose pages were seen, the most touched first."""
-    pages, size = observation.pages, kernel.PAGE_BYTES
-    weight = np.bincount(observation.touches.page, observation.touches.accesses, pages.count)
+    """Regions of at least a page whose pages were seen, the most touched first, then the oldest."""
+    pages, touches, size = observation.pages, observation.touches, kernel.PAGE_BYTES
     row_of = {pid: row for row, pid in enumerate(observation.processes.pid.tolist())}
-    found: list[tuple[float, PlanRegion]] = []
-    for one in identity.regions:
-        if one.kind not in _PLACED or one.bytes < size or one.pid not in row_of:
+    last_s = _last_touches(observation)
+    taken = np.zeros(pages.count, dtype=np.bool_)
+    found: list[tuple[float, int, PlanRegion]] = []
+    # Where regions overlap, the one that began last is meant.
+    for one in sorted(_lasting(identity, observation), key=lambda one: -one.start_ns):
+        if one.bytes < size or one.pid not in row_of:
             continue
-        inside = pages.process == row_of[one.pid]
+        inside = ~taken & (pages.process == row_of[one.pid]) & (last_s * 1e9 >= one.start_ns)
         inside &= (pages.number * size >= one.start_addr) & (pages.number * size < one.start_addr + one.bytes)
+        taken |= inside
         inside &= pages.node >= 0
-        if inside.any():
+        if inside.any() and one.kind in _PLACED:
             nodes = observation.machine.node_ids[pages.node[inside]]
             runs = _runs(one, pages.number[inside] * size - one.start_addr, nodes)
             key = RegionKey(
                 kind=one.kind, name=one.name, bytes=one.bytes, build_id=one.build_id,
                 process=one.process, thread=one.thread_path, sequence=one.sequence,
             )  # fmt: skip
-            found.append((float(weight[inside].sum()), PlanRegion(region=key, policy="bind", runs=runs)))
-    found.sort(key=lambda item: -item[0])
-    return tuple({item.region: item for _weight, item in found[:_MOST_REGIONS]}.values())
+            weight = float(touches.accesses[inside[touches.page]].sum())
+            found.append((-weight, one.start_ns, PlanRegion(region=key, policy="bind", runs=runs)))
+    found.sort(key=lambda item: item[:2])
+    return tuple({item.region: item for *_, item in found[:_MOST_REGIONS]}.values())
+
+
+def _lasting(identity: Identity, observation: Observation) -> list[RegionRecord]:
+    """Regions that were there when the pages' nodes were, and are no temporaries.
+
+    What had an address before was elsewhere, and of temporaries one interval shows too few to say more.
+    """
+    now, interval = observation.time_s * 1e9, observation.interval_s * 1e9
+    return [
+        one
+        for one in identity.regions
+        if one.start_ns <= now and (one.end_ns < 0 or one.end_ns >= max(now, one.start_ns + interval))
+    ]
+
+
+def _last_touches(observation: Observation) -> Floats:
+    """(M,) when each page was last touched; infinity where that is not known."""
+    last = np.full(observation.pages.count, -np.inf)
+    np.maximum.at(last, observation.touches.page, observation.touches.last_s)
+    return np.where(np.isneginf(last), np.inf, last)
 
 
 def _runs(one: RegionRecord, offsets: Ints, nodes: Ints) -> tuple[Run, ...]:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, check_output
+from numaplan.common import MachineLacksError, as_text, check_output
 from numaplan.machine import Machine
 from numaplan.mapper import MachineView, Policy, make_policy
 from numaplan.profiler import LiveEvents, Sampler, live_events, start_sampler
@@ -16,7 +16,7 @@ from .bindings import Bindings
 from .loop import Loop
 from .observer import Observer
 from .options import SAMPLE_PERIOD, OnlineOptions
-from .reporting import Journal, Status, summary
+from .reporting import Journal, Status, counted, summary
 from .system import Cpus, LocalSystem, System
 
 _FAULT_WINDOW = 2.5  # periods that a fault counts, as they are few; of other samples those of one interval do
@@ -75,8 +75,8 @@ class OnlineSession:
             self._journal,
             SoftDirtyProbe(_FAULT_SHARE, len(view.cpu_ids)),
             lambda: [pid for pid in self._roots() if self._system.is_alive(pid)],
-            sampler or (start_sampler(events, pids) if events else None),
-            (lambda: start_sampler(events, self._roots())) if events and not sampler else None,
+            sampler or (self._sample(events, pids, policy) if events else None),
+            (lambda: self._sample(events, self._roots(), policy)) if events and not sampler else None,
             own_share=options.overhead,
             waiting_only=policy.trades_distance,
             confines=not policy.trades_distance,
@@ -85,6 +85,16 @@ class OnlineSession:
         self._loop.warm_up(os.getpid())
         for warning in warnings(machine, self._loop, self._system):
             self._status.say(warning)
+
+    def _sample(self, events: LiveEvents, pids: Sequence[int], policy: Policy) -> Sampler | None:
+        """Sample these processes; None where that fails and the policy needs no samples."""
+        try:
+            return start_sampler(events, pids)
+        except MachineLacksError as error:
+            if needs_samples(policy):
+                raise
+            self._status.say(f"without samples: {error.what}")
+            return None
 
     def start(self, roots: Callable[[], Sequence[int]]) -> None:
         """Begin to refine these processes, which may come and go."""
@@ -116,7 +126,8 @@ class OnlineSession:
     def moves(self) -> str:
         """What was moved, in words."""
         actuator = self._loop.actuator
-        return f"{actuator.threads_moved} thread moves, {actuator.pages_moved} pages"
+        moves, pages = counted(actuator.threads_moved, "thread move"), counted(actuator.pages_moved, "page")
+        return f"{moves}, {pages}"
 
     def save(self, argv: Sequence[str], workdir: Path) -> None:
         """Write the refined placement, if that was asked for. workdir: where the program's identities are."""
@@ -129,9 +140,12 @@ class OnlineSession:
         last = self._loop.last
         observation = last.observation if last else None
         identity, bindings = read_identity(workdir), self._loop.actuator.bindings
-        plan = refined_plan(self.options.policy, tuple(argv), self._machine, observation, identity, bindings)
+        plan = refined_plan(
+            self.options.policy, tuple(as_text(argv)), self._machine, observation, identity, bindings
+        )
         plan.save(self.options.save)
-        self._status.say(f"{len(plan.threads)} threads and {len(plan.memory)} regions in {self.options.save}")
+        what = f"{counted(len(plan.threads), 'thread')} and {counted(len(plan.memory), 'region')}"
+        self._status.say(f"{what} in {self.options.save}")
 
 
 def events_for(policy: Policy, backend: str) -> LiveEvents | None:
@@ -142,9 +156,14 @@ def events_for(policy: Policy, backend: str) -> LiveEvents | None:
     try:
         return live_events(backend, SAMPLE_PERIOD)
     except MachineLacksError:
-        if {"accesses", "misses", "counters"} & policy.needs:
+        if needs_samples(policy):
             raise
         return None
+
+
+def needs_samples(policy: Policy) -> bool:
+    """Whether a policy decides by anything that is sampled."""
+    return bool({"accesses", "misses", "counters"} & policy.needs)
 
 
 def warnings(machine: Machine, loop: Loop, system: System) -> list[str]:

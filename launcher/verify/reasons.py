@@ -3,12 +3,14 @@
 import errno
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from numaplan.common import UsageError
 from numaplan.machine import format_list, parse_list
+
+from ..enforce.container import own_cpuset
 
 FULL = 0.02  # a node with less of its memory free than this is full
 _KILOBYTES = re.compile(r"(MemTotal|MemFree):\s+(\d+) kB")
@@ -55,9 +57,14 @@ def _unavailable(cpus: Sequence[int], root: Path) -> str:
         if online and cpu not in online:
             return f"cpu {cpu} is offline"
     for cpu in cpus:
-        if allowed and cpu not in allowed:
+        if allowed and cpu not in allowed and cpu not in _cpuset(root):
             return f"cpu {cpu} is outside this process's cpuset (cgroup, container, batch job)"
     return ""
+
+
+def _cpuset(root: Path) -> Collection[int]:
+    """The cpus that we could have, whatever we are bound to (by taskset, or another nlaunch)."""
+    return own_cpuset() if root == Path("/") else ()
 
 
 def _field(root: Path, name: str) -> frozenset[int]:

@@ -1,5 +1,6 @@
 """`nmap analyze`: what a trace says and what to do, on the terminal and as files."""
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -109,7 +110,7 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
         with Trace.open(self.traces[0]) as whole, part.of(whole) as opened:
             say(part_note(whole, opened))
             workload, first, _ = opened_workload(whole, opened, slice_ns=round(self.slice_ms * 1e6))
-            facts, argv = opened.meta, opened.argv
+            facts, names, argv = opened.meta, thread_names(opened), opened.argv
             counter.add(opened)
             pages = page_accesses(opened)
             regions = region_uses(opened, pages)
@@ -129,7 +130,7 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
         analyses = [first]
         for path in self.traces[1:]:
             with Trace.open(path) as whole, part.of(whole) as opened:
-                _check_same_program(path, opened, first, facts)
+                check_same_program(path, opened, facts, names)
                 counter.add(opened)
                 if len(advised) == MOST_TRACES:
                     analyses.append(analyze_trace(opened, slice_ns=first.timeline.slice_ns))
@@ -165,13 +166,19 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
                 show_lines(costs, titles)
 
 
-def _check_same_program(path: Path, trace: "Trace", first: "Analysis", facts: dict[str, str]) -> None:
-    """Raises UsageError for a trace of threads as the first one's, which has these facts, but of another
-    program; ranks of a job may be of several."""
+def thread_names(trace: "Trace") -> set[tuple[str, str]]:
+    """(process, path) of each thread."""
+    return {(row.process, row.path) for row in trace.thread_rows}
+
+
+def check_same_program(
+    path: Path, trace: "Trace", facts: Mapping[str, str], names: Collection[tuple[str, str]]
+) -> None:
+    """Raises UsageError for a trace of threads as the first one's, which has these facts and names, but of
+    another program; ranks of a job may be of several."""
     from ..workload.program import other_program
 
-    own = {(row.process, row.path) for row in trace.thread_rows}
-    if own & {(thread.process, thread.path) for thread in first.threads} and other_program(facts, trace.meta):
+    if not thread_names(trace).isdisjoint(names) and other_program(facts, trace.meta):
         raise UsageError(
             f"{path}: of another program, or another build of it", "analyze each program by itself"
         )

@@ -18,7 +18,7 @@ class CheckCommand(WorkloadCommand, frozen=True):
     trace: OneTrace = None
     max_regress: Annotated[str, Option(help="How much worse than today's best it may be.")] = "5%"
     strict: Annotated[bool, Option(help="Count losses that are small, or may be chance, too.")] = False
-    junit: Annotated[Path | None, Option(help="Write the verdict as JUnit XML.")] = None
+    junit: Annotated[Path | None, Option(writes=True, help="Write the verdict as JUnit XML.")] = None
     update: Annotated[bool, Option(help="Write today's best plan over the baseline.")] = False
     as_json: Json = False
 

@@ -24,14 +24,14 @@ class ClusterCommand(Command, frozen=True):
     """
 
     source: Annotated[
-        str, Argument("SOURCE", help="A cluster.json, or words such as 4*2x8 or 2*2x8:4+1*4x4.")
+        str, Argument("SOURCE", reads=True, help="A cluster.json, or words such as 4*2x8 or 2*2x8:4+1*4x4.")
     ] = ""
     slurm: Annotated[bool, Option(help="The hosts and tasks of this Slurm job.")] = False
     hostfile: Annotated[
         Path | None, Option(metavar="FILE", help="Hosts by line: 'n01 slots=8' (Open MPI), 'n01:8' (MPICH).")
     ] = None
     machine: Annotated[
-        str, Option(help="Every host's machine, as 'nmap machine' takes it [default: local].")
+        str, Option(reads=True, help="Every host's machine, as 'nmap machine' takes it [default: local].")
     ] = ""
     machines: Annotated[
         Path | None,
@@ -41,7 +41,9 @@ class ClusterCommand(Command, frozen=True):
         Path | None,
         Option(metavar="FILE", help="Switch hops between hosts: a row of comma separated numbers each."),
     ] = None
-    output: Annotated[Path | None, Option("-o", "--output", help="The cluster.json to write.")] = None
+    output: Annotated[
+        Path | None, Option("-o", "--output", writes=True, help="The cluster.json to write.")
+    ] = None
     as_json: Json = False
 
     def run(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from numaplan.common import Argument, Json, Option, UsageError, print_json, print_lines
+from numaplan.common import Argument, Json, Option, UsageError, check_own_files, print_json, print_lines
 
 from .reduce import Engine
 from .workload import MachineName, WorkloadCommand, say
@@ -46,11 +46,15 @@ class PlanCommand(WorkloadCommand, frozen=True):
             " phased (balanced in every phase)."
         ),
     ] = ""
-    cluster: Annotated[str, Option(help="The hosts of a job: a cluster.json, or words such as 4*2x8.")] = ""
+    cluster: Annotated[
+        str, Option(reads=True, help="The hosts of a job: a cluster.json, or words such as 4*2x8.")
+    ] = ""
     engine: Engine = "local"
     output: Annotated[
         Path | None,
-        Option("-o", "--output", help="The plan to write [default: plan.json, of a job job.json]."),
+        Option(
+            "-o", "--output", writes=True, help="The plan to write [default: plan.json, of a job job.json]."
+        ),
     ] = None
     tolerance: Annotated[
         float, Option(help="How far a node's load may be off its share (objective balanced, phased).")
@@ -67,6 +71,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
         list[str],
         Option(
             metavar="THREAD=NODE",
+            reads=True,
             help="Thread 0.3 on node 1: 0.3=1; on a cpu: 0.3=cpu:5; @FILE: read pins from a file.",
         ),
     ] = []
@@ -110,6 +115,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
         from ..threads.pins import read_pins
         from ..threads.problem import check_words
 
+        output = self._output("plan.json")
         find_method(self.method)  # now rather than when a large trace has been read
         check_words(self.objective or "time", self.effort)
         workload, target = self._workload(opening)
@@ -127,13 +133,17 @@ class PlanCommand(WorkloadCommand, frozen=True):
             place_all=self.place_all,
         )
         planned = make_plan(workload, target, options)
-        output = self.output or Path("plan.json")
         planned.plan.save(output)
         if self.as_json:
             print_json(answer(planned, output))
             return
         say(planned.notes)
         print_lines(*summary(planned.plan, output, planned.larger))
+
+    def _output(self, usual: str) -> Path:
+        if self.output is None:
+            check_own_files(self, usual)
+        return self.output or Path(usual)
 
     def _plan_job(self) -> None:
         from ..planning.options import PlanOptions
@@ -156,7 +166,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
             next_touch=self.next_touch,
             place_all=self.place_all,
         )
-        output = self.output or Path("job.json")
+        output = self._output("job.json")
         plan_a_job(self.traces[0], self.cluster, self.engine, output, options, as_json=self.as_json)
 
     def _workload(self, opening: "TraceOpening | None") -> "tuple[Workload, Machine]":

@@ -78,12 +78,21 @@ class DiffCommand(Command, frozen=True):
 
     first: PlanFile
     second: Annotated[Path, Argument("PLAN2", help="The plan to compare with it.")]
+    as_json: Json = False
 
     def run(self) -> None:
-        from ..plan_file.diff import differences
+        from ..plan_file.diff import diff_document, differences
         from ..plan_file.plan import Plan
 
-        lines = differences(Plan.load(self.first), Plan.load(self.second))
+        plans = Plan.load(self.first), Plan.load(self.second)
+        if self.as_json:
+            import msgspec
+
+            from numaplan.common import print_json
+
+            print_json(msgspec.json.encode(diff_document(*plans)))
+            return
+        lines = differences(*plans)
         print_lines(*(lines or ["both plans place everything the same"]))
 
 
@@ -107,7 +116,10 @@ class ExportCommand(Command, frozen=True):
         ),
     ]
     output: Annotated[
-        Path | None, Option("-o", "--output", help="Write to a file, with what a job's line needs beside it.")
+        Path | None,
+        Option(
+            "-o", "--output", writes=True, help="Write to a file, with what a job's line needs beside it."
+        ),
     ] = None
 
     def run(self) -> None:
@@ -140,5 +152,6 @@ class ExportCommand(Command, frozen=True):
         if start.file in (self.output, self.plan):
             raise UsageError(f"-o {self.output}: the file that the line reads has this name", "give another")
         check_output(self.output)
+        check_output(start.file, [self.plan, self.output])
         write_document(start.file, start.text.encode())
         write_document(self.output, f"{start.command}\n".encode())

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from numaplan.common import Argument, NotSoError, Option
 
 from .advice import AdviceCommand
-from .analyze import Slice
+from .analyze import Slice, check_same_program, thread_names
 from .workload import say
 
 
@@ -22,7 +22,9 @@ class ReportCommand(AdviceCommand, frozen=True, kw_only=True):
     traces: Annotated[
         list[Path], Argument("TRACE", help="A trace, and those of a job's other ranks for their messages.")
     ]
-    output: Annotated[Path, Option("-o", "--output", help="The page to write.")] = Path("report.html")
+    output: Annotated[Path, Option("-o", "--output", writes=True, help="The page to write.")] = Path(
+        "report.html"
+    )
     plan: Annotated[Path | None, Option(help="Show this plan, and what every method would cost.")] = None
     slice_ms: Slice = 0.0
 
@@ -60,8 +62,11 @@ class ReportCommand(AdviceCommand, frozen=True, kw_only=True):
             else:
                 content = msgspec.to_builtins(loaded)
         counter, further = MessageCounter(), []
+        with Trace.open(self.traces[0]) as whole:
+            facts, names = whole.meta, thread_names(whole) if self.traces[1:] else set()
         for number, path in enumerate(self.traces[1:], 1):
             with Trace.open(path) as whole, self.part.of(whole) as opened:
+                check_same_program(path, opened, facts, names)
                 counter.add(opened)
                 if number < MOST_TRACES:
                     workload = opened_workload(whole, opened).workload

@@ -93,14 +93,15 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ) -> "JobPlan":
         """The plan in a text; as `load`."""
         try:
+            schema = msgspec.json.decode(data, type=_SchemaOnly).schema
+            if schema != SCHEMA:
+                what = f"schema {schema!r}" if schema else "no 'schema', so not a job's plan"
+                raise UsageError(f"{where}: {what}", f"this version reads {SCHEMA}")
             found = msgspec.json.decode(data, type=_Document)
         except msgspec.ValidationError as error:
             raise UsageError(f"{where}: {error}", "make it again with 'nmap plan job/'") from error
         except BAD_JSON as error:
             raise UsageError(f"{where}: not JSON: {error}", "give a job.json of 'nmap plan job/'") from error
-        if found.schema != SCHEMA:
-            what = f"schema {found.schema!r}" if found.schema else "no 'schema', so not a job's plan"
-            raise UsageError(f"{where}: {what}", f"this version reads {SCHEMA}")
         wanted = {name: raw for name, raw in found.hosts.items() if hosts is None or name in hosts}
         plans = {name: Plan.from_json(bytes(raw), f"{where}: hosts: {name}") for name, raw in wanted.items()}
         try:

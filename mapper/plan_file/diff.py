@@ -1,5 +1,6 @@
-"""What differs between two plans, in lines."""
+"""What differs between two plans, in lines and as a document."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import UNSET
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 from .parts import PlanRegion, PlanThread
 from .plan import Plan
 
+SCHEMA = "numaplan/diff/1"
 MOST = 50  # lines of one kind
 _COSTS = (
     "remote_share",
@@ -37,6 +39,72 @@ def differences(first: Plan, second: Plan) -> list[str]:
         if before != after:
             lines.append(f"{name}: {_known(before)} -> {_known(after)}")
     return lines
+
+
+def diff_document(first: Plan, second: Plan) -> dict[str, Any]:
+    """The same, all of it, as plain values (schema numaplan/diff/1): of each thread, region and cost that
+    differs what it is in either plan, None where a plan has it not."""
+    plans = first, second
+    seats, regions, costs = ([facts(plan) for plan in plans] for facts in (_seats, _homes, _costs))
+    found = {
+        "machine": _pair(first.machine.name, second.machine.name)
+        if first.machine.fingerprint != second.machine.fingerprint
+        else None,
+        "alone": _pair(first.alone, second.alone) if bool(first.alone) != bool(second.alone) else None,
+        "threads": [
+            {"process": key[0], "path": key[1], **_pair(old, new)} for key, old, new in _changed(*seats)
+        ],
+        "memory": [
+            {"region": (new or old)["title"], **_pair(old and old["shown"], new and new["shown"])}
+            for _, old, new in _changed(*regions)
+            if not (old and new and old["placement"] == new["placement"])
+        ],
+        "predicted": {name: _pair(old, new) for name, old, new in _changed(*costs)},
+    }
+    return {"schema": SCHEMA, "same": not any(found.values()), **found}
+
+
+def _pair(first: Any, second: Any) -> dict[str, Any]:
+    return {"first": first, "second": second}
+
+
+def _seats(plan: Plan) -> dict[Any, Any]:
+    return {
+        (one.process, one.path): {
+            **({"node": one.node} if one.pool is UNSET else {"pool": one.pool}),
+            "cpus": list(one.cpus),
+        }
+        for one in plan.threads
+    }
+
+
+def _homes(plan: Plan) -> dict[Any, Any]:
+    """What is compared of each region, as differences() does, and what is shown of it."""
+    return {
+        _identity(one): {
+            "title": one.title,
+            "placement": (_placement(one), bool(one.scales)),
+            "shown": {
+                "policy": one.policy,
+                "nodes": sorted({run.node for run in one.runs}),
+                "scales": bool(one.scales),
+            },
+        }
+        for one in plan.memory
+    }
+
+
+def _costs(plan: Plan) -> dict[Any, Any]:
+    values = {name: getattr(plan.predicted, name) for name in _COSTS}
+    return {name: value if value >= 0 else None for name, value in values.items()}
+
+
+def _changed(first: dict[Any, Any], second: dict[Any, Any]) -> Iterator[tuple[Any, Any, Any]]:
+    """(key, value in the first, in the second) of those that differ; None: it has it not."""
+    for key in dict.fromkeys([*first, *second]):
+        old, new = first.get(key), second.get(key)
+        if old != new:
+            yield key, old, new
 
 
 def _known(value: float) -> str:

@@ -186,6 +186,14 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     cost: float = -1.0
 
 
+# How threads are known, or taken, to be placed today, and how people are told so.
+TODAY = {
+    "recorded": "as recorded",
+    "compact": "assumed in order of creation",
+    "kernel": "assumed dealt to the nodes, then moved",
+}
+
+
 class CurrentPlacement(msgspec.Struct, frozen=True, kw_only=True):
     """Where threads and memory are without the plan, and what that costs.
 

@@ -23,7 +23,7 @@ from numaplan.common import (
 )
 from numaplan.machine import Machine
 
-from .parts import PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted
+from .parts import TODAY, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -243,6 +243,10 @@ def _check_predicted(predicted: Predicted, nodes: int, all_nodes: int) -> None:
             raise UsageError(
                 f"{name}: {len(metrics.node_loads)} node loads for {nodes} nodes", "make the plan again"
             )
+    if predicted.today and predicted.today.threads not in TODAY:
+        raise UsageError(
+            f"predicted: today: threads {predicted.today.threads!r}", f"one of {', '.join(TODAY)}"
+        )
     shares = [predicted.node_shares, predicted.today.node_shares if predicted.today else ()]
     if any(len(part) not in (0, all_nodes) for part in shares):
         raise UsageError(

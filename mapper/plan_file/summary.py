@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from numaplan.machine import format_list
 
-from .parts import AtInput, PlanThread, Predicted
+from .parts import TODAY, AtInput, PlanThread, Predicted
 from .plan import Plan
 from .pool_lines import pool_lines
 from .scaling import scaling_lines, scaling_of
@@ -199,20 +199,13 @@ def _change(predicted: Predicted, placed: str) -> list[str]:
         against = f"   (today {today.local_share:.1%})" if today and today.local_share >= 0 else ""
         lines.append(f"local memory accesses {predicted.local_share:7.1%}{against}   {placed}")
     if today is not None:
-        supposed = f"threads {_TODAY[today.threads]}, pages where they are first touched"
+        supposed = f"threads {TODAY[today.threads]}, pages where they are first touched"
         supposed += ", or AutoNUMA has them" if today.cost >= 0 else ""
         known = "what is local was counted as it was recorded; waiting with " if today.counted else ""
         lines.append(f"today: {known}{supposed}")
     elif predicted.local_share >= 0:
         lines.append("today's share is not known: the samples do not show who touches pages first")
     return lines
-
-
-_TODAY = {
-    "recorded": "as recorded",
-    "compact": "assumed in order of creation",
-    "kernel": "assumed dealt to the nodes, then moved",
-}
 
 
 def _change_of(planned: float, today: float, digits: str) -> str:

@@ -58,6 +58,8 @@ def program_key(argv: Sequence[str], environment: Mapping[str, str], name: str =
     build_ids |= {build_id_behind(word.file) for word in words if word.program}
     if own.startswith("script-"):
         carried, own = [own, *carried], _of_interpreter(program)
+    if not own and not os.access(program, os.R_OK):
+        raise UsageError(f"{argv[0]}: cannot be read", "it has no build to go by: allow reading it")
     if not own:
         raise UsageError(f"{argv[0]}: neither a program for Linux nor a script", "it has no build to go by")
     if carried:

@@ -66,18 +66,23 @@ class LocalPlace:
                     yield entry.name
 
     def write(self, parts: Sequence[str], data: bytes) -> None:
-        """See Place."""
+        """See Place; where it fails, folders that are empty go again."""
+        is_new = not os.path.lexists(self._root)
         for last in (False, True):
-            made_folder(self._root, parts[:-1])
             try:
+                made_folder(self._root, parts[:-1])
                 with opened_folder(self._root, parts[:-1]) as folder:
                     write_file(folder, parts[-1], data)
                 return
             except RefusedError:
                 raise
+            except UsageError:
+                self._remove_empty(parts, root=is_new)
+                raise
             except OSError as error:
                 # Somebody may have dropped the last plan of this folder just now, and the folder with it.
                 if last or not isinstance(error, FileNotFoundError):
+                    self._remove_empty(parts, root=is_new)
                     raise UsageError(f"{self._root}: {error.strerror or error}", ANOTHER) from error
 
     def check_writable(self) -> None:
@@ -101,9 +106,17 @@ class LocalPlace:
             raise UsageError(f"{'/'.join(parts)}: is a folder", "remove it by hand") from error
         except OSError as error:
             raise UsageError(f"{'/'.join(parts)}: {error.strerror or error}", "see who owns it") from error
-        with suppress(OSError):  # not empty
-            for end in range(len(parts) - 1, 0, -1):
+        self._remove_empty(parts)
+
+    def _remove_empty(self, parts: Sequence[str], *, root: bool = False) -> None:
+        """Take away the folders of a file that hold nothing; root: that one, too."""
+        for end in range(len(parts) - 1, -1 if root else 0, -1):
+            try:
                 os.rmdir("/".join((self._root, *parts[:end])))  # noqa: PTH106
+            except FileNotFoundError:  # of those that were to be made, not all were
+                continue
+            except OSError:  # not empty
+                return
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from numaplan.common import is_for_shell
 from numaplan.profiler import elf_facts, executable_of
 
 _BUILD_ID = re.compile(r"[0-9a-f]{8,128}")
@@ -33,10 +34,11 @@ def identity_of(path: str, *, surely_a_program: bool = False) -> str:
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
             return ""
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (Path is slower)
-            head = file.read(4) or b""
-        if head == b"\x7fELF":
+            line = file.readline(256)
+        if line.startswith(b"\x7fELF"):
             return _of_elf(path)
-        if surely_a_program or head.startswith(b"#!") or _SCRIPT.search(path):
+        shells = is_for_shell(line) and os.access(path, os.X_OK)
+        if surely_a_program or shells or line.startswith(b"#!") or _SCRIPT.search(path):
             return f"script-{_digest(path, _LARGEST_SCRIPT)}"
     return ""
 

@@ -18,11 +18,14 @@ class ImportCommand(Command, frozen=True):
     """
 
     recordings: Annotated[
-        list[str], Argument("PERF.DATA", help="Recordings of one run; '-' reads from a pipe.")
+        list[str], Argument("PERF.DATA", reads=True, help="Recordings of one run; '-' reads from a pipe.")
     ]
-    output: Annotated[Path, Option("-o", "--output", help="The trace to write.")] = Path("trace.db")
+    output: Annotated[Path, Option("-o", "--output", writes=True, help="The trace to write.")] = Path(
+        "trace.db"
+    )
     machine: Annotated[
-        str, Option(help="The machine that was recorded; default: as described in the first file.")
+        str,
+        Option(reads=True, help="The machine that was recorded; default: as described in the first file."),
     ] = ""
 
     def run(self) -> None:

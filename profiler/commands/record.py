@@ -56,14 +56,16 @@ class RecordCommand(Command, frozen=True):
     """
 
     argv: Annotated[list[str], Argument("APP", help="The program, and its arguments.", program=True)] = []
-    output: Annotated[Path, Option("-o", "--output", help="The trace to write.")] = Path("trace.db")
+    output: Annotated[Path, Option("-o", "--output", writes=True, help="The trace to write.")] = Path(
+        "trace.db"
+    )
     backend: Annotated[
         str, Option(help="auto, pebs, ibs, spe, faults, emulate, lab: see 'nprof doctor'.")
     ] = "auto"
     period: Annotated[
         int | None, Option(help="One sample in this many accesses (default 1000); 1 records all.", least=1)
     ] = None
-    machine: Annotated[str, Option(help="The machine to emulate (see 'nmap machine').")] = "local"
+    machine: Annotated[str, Option(reads=True, help="The machine to emulate (see 'nmap machine').")] = "local"
     cache: Annotated[
         bool, Option("--cache", off="--no-cache", help="Emulation: model the caches to tell levels.")
     ] = True
@@ -121,7 +123,9 @@ class RecordCommand(Command, frozen=True):
         bool, Option(help="For names of the source, ask debuginfod's servers (DEBUGINFOD_URLS), too.")
     ] = False
     runs: Annotated[int, Option(metavar="K", help="Record K runs: trace.1.db, trace.2.db, …")] = 1
-    summary: Annotated[Path | None, Option(metavar="FILE", help="Write what was recorded as JSON.")] = None
+    summary: Annotated[
+        Path | None, Option(metavar="FILE", writes=True, help="Write what was recorded as JSON.")
+    ] = None
 
     def run(self) -> int:
         from ..recording.record import command_line

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from pathlib import Path
 
-from numaplan.common import NumaplanError, UsageError, check_output, temporary_folder
+from numaplan.common import NumaplanError, UsageError, as_text, check_output, temporary_folder
 from numaplan.machine import Machine
 
 from ..backends.base import Progress, Recording
@@ -82,7 +82,7 @@ def _meta(
     """Facts for the trace's meta table; start: of the recording, in the first file's clock."""
     first = parts[0].facts.header
     meta: dict[str, object] = {
-        "argv": json.dumps(first.get("cmdline", [])),
+        "argv": json.dumps(as_text(first.get("cmdline", []))),
         "backend": "import",
         "backend_why": ", ".join(names),
         "hostname": first.get("hostname", ""),

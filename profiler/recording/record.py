@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from numaplan.common import UsageError, find_program
+from numaplan.common import UsageError, as_text, find_program, program_files
 from numaplan.machine import Machine
 
 from ..backends.base import (
@@ -113,7 +113,7 @@ def record(
         if way:
             recording = _with_messages(recording, identity, way, request.workdir / MESSAGES)
         meta = {
-            "argv": json.dumps(shown),
+            "argv": json.dumps(as_text(shown)),
             "backend": backend.name,
             "backend_why": reason,
             "period": options.period,
@@ -213,7 +213,7 @@ def prepared(
 
     way: by which messages between ranks are recorded, too.
     """
-    with workdir(options.output) as folder:
+    with workdir(options.output, [*program_files(argv), options.machine]) as folder:
         identity_dir = folder / IDENTITY
         identity_dir.mkdir()
         environment = prepare(identity_dir, os.environ)

@@ -3,7 +3,7 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -15,12 +15,13 @@ _LOCK = "lock"  # held as long as its owner lives, also on file systems that hos
 
 
 @contextmanager
-def workdir(output: Path) -> Iterator[Path]:
+def workdir(output: Path, inputs: Sequence[str] = ()) -> Iterator[Path]:
     """A private folder beside the output: on the disk that must hold the trace, and known to be writable.
 
-    Those that killed recordings of this output left are removed. Raises UsageError.
+    Those that killed recordings of this output left are removed. Raises UsageError, also where the output is
+    one of the files `inputs`.
     """
-    check_output(output)
+    check_output(output, inputs)
     quoted(output)  # which can then be opened as a database
     prefix = f".{output.name}."
     for left in output.parent.glob(f"{prefix}*/{_LOCK}"):

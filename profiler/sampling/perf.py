@@ -36,7 +36,10 @@ class PerfSampler:
         self._waiting = 0
         self._dropped = 0
         arguments = perf_arguments(what.events, what.options, what.period, PerfChoices())
-        self._perf = PerfProcess(arguments, target_of(() if what.machine_wide else pids), TO_PIPE)
+        # If it fails it is to say why.
+        self._perf = PerfProcess(
+            ["--no-quiet", *arguments], target_of(() if what.machine_wide else pids), TO_PIPE
+        )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from numaplan.common import MachineLacksError
 
@@ -11,6 +12,7 @@ from .samples import INSTRUCTIONS_PERIOD, LiveEvents, Sampler
 
 _INSTRUCTIONS = f"instructions/period={INSTRUCTIONS_PERIOD}/u"
 _HINT = "see 'nprof doctor'"
+_TRIES = 5  # to watch processes of which some end before perf looks at them
 
 
 def live_events(backend: str, period: int) -> LiveEvents:
@@ -59,10 +61,18 @@ def start_sampler(what: LiveEvents, pids: Sequence[int]) -> Sampler:
     """Sample these processes and all that they start.
 
     Started on our own process, it sees every thread of what we start afterwards from its first instruction.
-    Raises MachineLacksError when it cannot.
+    Those that end meanwhile are left out. Raises MachineLacksError when it cannot.
     """
     if what.backend == "lab":
         return LabSampler(what)
     from .perf import PerfSampler
 
+    for _ in range(_TRIES):
+        try:
+            return PerfSampler(what, pids)
+        except MachineLacksError:
+            living = [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+            if not living or len(living) == len(pids):
+                raise
+            pids = living
     return PerfSampler(what, pids)

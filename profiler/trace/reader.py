@@ -3,6 +3,7 @@
 A command may open a trace while numpy is still being loaded: nothing here needs it before samples are read.
 """
 
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaplan.common import BAD_JSON, UsageError, facts_html, shell_line
+from numaplan.common import BAD_JSON, UsageError, as_text, facts_html, shell_line
 from numaplan.machine import Machine
 
 from .database import QUIET, limited, open_database, show_tables
@@ -106,10 +107,11 @@ class Trace:
     @property
     def argv(self) -> list[str]:
         """The recorded program's command line; empty where it is not known."""
+        text = self.meta.get("argv", "[]")
         try:
-            return msgspec.json.decode(self.meta.get("argv", "[]"), type=list[str])
+            return msgspec.json.decode(text, type=list[str])
         except BAD_JSON:
-            return []
+            return _with_surrogates(text)
 
     @cached_property
     def machine(self) -> Machine:
@@ -288,3 +290,13 @@ class Trace:
         for column in ADDED:
             if not lacks(column, self._schema):
                 self.rows(f"SELECT {column} FROM samples WHERE false")
+
+
+def _with_surrogates(text: str) -> list[str]:
+    """The words of a JSON list as earlier versions wrote those that are no UTF-8; empty for another text."""
+    try:
+        words = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    is_list = isinstance(words, list) and all(isinstance(word, str) for word in words)
+    return as_text(words) if is_list else []

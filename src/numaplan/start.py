@@ -10,11 +10,13 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
 
+import os  # noqa: E402
 import sys  # noqa: E402
 from contextlib import suppress  # noqa: E402
 from importlib import import_module  # noqa: E402
 from pathlib import Path  # noqa: E402
 
+_LOCALE = "LC_CTYPE"
 _MODULES = {
     "nprof": "profiler.commands.main",
     "nmap": "mapper.commands.main",
@@ -30,9 +32,24 @@ def main() -> int:
     if not words or words[0] not in _MODULES:
         print(f"numaplan-start: error: this starts one of {', '.join(_MODULES)}", file=sys.stderr)
         return 2
+    _take_back_locale()
     name, *arguments = words
     sys.argv = [str(Path(script).with_name(name)), *arguments]
     with suppress(OSError):
         Path("/proc/self/comm").write_text(name)  # what ps and top show
     code: int = import_module(f"numaplan.{_MODULES[name]}").main()
+    import_module("numaplan.common.dying").die_as_program(code)
     return code
+
+
+def _take_back_locale() -> None:
+    """Python names a locale of its own where there is none (PEP 538): not for the programs that we start."""
+    if _LOCALE not in os.environ:
+        return
+    with suppress(OSError):
+        given = Path("/proc/self/environ").read_bytes().split(b"\0")  # as we were started
+        named = [text for text in given if text.startswith(_LOCALE.encode() + b"=")]
+        if named:
+            os.environb[_LOCALE.encode()] = named[0].partition(b"=")[2]
+        else:
+            del os.environ[_LOCALE]

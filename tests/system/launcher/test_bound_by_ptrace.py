@@ -39,6 +39,30 @@ def test_identities_are_those_of_the_preload_library(tmp_path: Path, by: str) ->
     assert len(applied["threads"]) == 71 and applied["unplanned"] == []
 
 
+@pytest.mark.parametrize("by", ["preload", "ptrace"])
+def test_of_two_plans_the_inner_one_holds(tmp_path: Path, by: str) -> None:
+    """The outer's library is not in the program then, which would give each thread its cpus back."""
+    program, inner = [build("many"), "4"], tmp_path / "inner"
+    inner.mkdir()
+    plan = plan_for(program)
+    plan.save(inner / "plan.json")
+    words = [NLAUNCH, "--plan", inner / "plan.json", "--report", inner / "applied.json", "--by", by]
+    result, _ = nlaunch(plan, tmp_path, [*map(str, words), "--strict", "--", *program])
+    applied = msgspec.json.decode((inner / "applied.json").read_bytes())
+    assert result.returncode == 0, applied["reasons"]
+    assert [thread["applied"] for thread in applied["threads"]] == [list(one.cpus) for one in plan.threads]
+
+
+def test_of_two_plans_the_inner_one_yields_to_the_program(tmp_path: Path) -> None:
+    plan_of_threads([("p0", "0")]).save(tmp_path / "plan.json")
+    words = [NLAUNCH, "-q", "--plan", tmp_path / "plan.json"]
+    by = [*words, "--override", *words, "--by", "ptrace", "env"]
+    told = subprocess.run(by, capture_output=True, check=True).stdout
+    assert b"enforce.so" not in told and b"NUMAPLAN_PLAN" not in told
+    told = subprocess.run([*words, "--override", *words, "env"], capture_output=True, check=True).stdout
+    assert b"NUMAPLAN_OVERRIDE" not in told and told.count(b"enforce.so") == 1
+
+
 def test_children_have_their_names(tmp_path: Path) -> None:
     plan = plan_of_threads([("p0", "0"), ("p0", "0.1"), ("p0.1", "0")])
     inside, by_library = nlaunch(plan, tmp_path, [build("family")])

@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from numaplan.common import MachineLacksError
+from numaplan.launcher.online.options import OnlineOptions
+from numaplan.launcher.online.session import OnlineSession
 from numaplan.launcher.process import procfs
+from numaplan.machine import Machine
 from numaplan.mapper import Plan
 from numaplan.mapper.online.registry import COMBINED, POLICIES
+from numaplan.profiler import live_events, start_sampler
 from tests.support.commands import BIN, clean_environment, needs, one_line_error, run
 from tests.support.outside import Processes, arguments, children, comm
 from tests.support.programs import PROGRAMS, compiled
@@ -112,6 +117,15 @@ def test_exit_code_and_signal_pass_through() -> None:
     assert run("nlaunch", "--online", "nimar", "sh", "-c", "kill -TERM $$").returncode == 143
 
 
+@pytest.mark.parametrize("code", [0, 7])
+def test_the_exit_code_is_kept_where_there_is_nothing_to_save(code: int, tmp_path: Path) -> None:
+    needs("perf")
+    saved = tmp_path / "saved.json"
+    result = run("nlaunch", "--online", "excl", "--save", saved, "sh", "-c", f"exit {code}")
+    assert "--save" in one_line_error(result, "nlaunch", code)
+    assert not saved.exists()
+
+
 def test_misuse_is_one_line(tmp_path: Path) -> None:
     needs("perf")
     one_line_error(run("nlaunch", "--online", "nonesuch", "true"), "nlaunch", 2)
@@ -190,6 +204,33 @@ def test_attach_to_a_process_that_is_ending(churn: Path) -> None:
             assert b"Traceback" not in result.stderr
             output, _ = program.communicate(timeout=PATIENCE_S)
             assert output.startswith(b"checksum")
+
+
+def ended() -> int:
+    """The id of a process that has ended."""
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    return process.pid
+
+
+def test_processes_that_end_before_perf_looks_are_left_out() -> None:
+    needs("perf")
+    events = live_events("faults", 1)
+    sampler = start_sampler(events, [ended(), os.getpid(), ended()])
+    sampler.take()
+    sampler.close()
+    with pytest.raises(MachineLacksError, match="No such process"):
+        start_sampler(events, [ended()])
+
+
+def test_a_policy_that_needs_no_samples_goes_on_without(capsys: pytest.CaptureFixture[str]) -> None:
+    needs("perf")
+    machine = Machine.load("local")
+    OnlineSession(OnlineOptions("excl"), machine, [ended()]).stop(restore=True)
+    said = capsys.readouterr().err
+    assert "online: without samples: perf cannot watch: " in said and "No such process" in said
+    with pytest.raises(MachineLacksError, match="perf cannot watch"):
+        OnlineSession(OnlineOptions("nimar"), machine, [ended()])
 
 
 @pytest.mark.parametrize("words", [("many", "1000"), ("brief", "400"), ("bind", "1")])

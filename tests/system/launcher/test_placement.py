@@ -2,9 +2,11 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -120,6 +122,23 @@ def test_another_program_is_noticed(tmp_path: Path) -> None:
     assert result.returncode == 1
     name = Path(other).name
     assert f"the plan was made for another program (memory, not {name})" in applied["reasons"]
+
+
+def test_the_same_build_by_another_name_is_placed_as_ever(tmp_path: Path) -> None:
+    plan = plan_for([build("memory")])
+    renamed = tmp_path / "renamed"
+    shutil.copy(build("memory"), renamed)
+    _, as_ever = nlaunch(plan, tmp_path, [build("memory")])
+    result, applied = nlaunch(plan, tmp_path, [str(renamed)])
+    assert result.returncode == 0
+    assert {region["region"]["kind"] for region in applied["memory"]} >= {"heap", "static"}
+    assert placed(applied) == placed(as_ever)
+    assert applied["reasons"] == as_ever["reasons"]
+
+
+def placed(applied: dict[str, Any]) -> list[tuple[str, bool]]:
+    """Which regions appeared, by name."""
+    return sorted((region["region"]["name"], region["appeared"]) for region in applied["memory"])
 
 
 def test_another_script_of_the_interpreter_is_noticed(tmp_path: Path) -> None:

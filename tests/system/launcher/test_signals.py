@@ -5,12 +5,12 @@ import pty
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.support.commands import needs
+from tests.support.commands import BIN, needs
 from tests.support.launching import NLAUNCH, build
 from tests.support.outside import Processes, children, comm, plan_of_threads, times_asleep
 from tests.support.waiting import PATIENCE_S, until
@@ -107,6 +107,34 @@ def test_the_terminals_signals_come_once(tmp_path: Path) -> None:
     wait_for(b"heard 2 3 1 15")
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     os.close(terminal)
+
+
+@pytest.mark.parametrize("name", ["nlaunch", "online", "nprof"])
+def test_ctrl_c_ends_a_script_that_starts_us_again_and_again(tmp_path: Path, name: str) -> None:
+    """A shell goes on after a program that only says that it had been interrupted: it may have heeded it."""
+    if name == "nlaunch":
+        command = command_for(tmp_path)
+    elif name == "online":
+        needs("perf")
+        command = [str(NLAUNCH), "-q", "--online", "excl"]
+    else:
+        needs("qemu-x86_64")
+        command = [str(BIN / "nprof"), "record", "--backend", "emulate", "-o", str(tmp_path / "trace.db")]
+    loop = 'for i in 1 2; do "$@" sh -c "echo ready; exec sleep 1000"; echo "next $?"; done'
+    pid, terminal = pty.fork()
+    if pid == 0:
+        heed()
+        os.execvpe("bash", ["bash", "-c", loop, "bash", *command], {**os.environ, "TMPDIR": str(tmp_path)})
+    said, asked = b"", 0
+    with suppress(OSError):  # EIO: they have gone
+        while piece := os.read(terminal, 4096):
+            said += piece
+            if said.count(b"ready") > asked:
+                asked += os.write(terminal, b"\x03")
+    assert b"next" not in said, said
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGINT, said
+    os.close(terminal)
+    assert folders(tmp_path) == []
 
 
 def test_what_was_ignored_stays_ignored(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from numaplan.analyzer import Analysis, analyze_trace, merge_analyses
 from numaplan.analyzer.report.timeline_figures import timeline_figure
@@ -75,3 +76,12 @@ def test_a_mean_of_runs_is_on_their_clock(tmp_path: Path) -> None:
     emulated, other = (analysis_of(in_halves(tmp_path / f"{clock}.db", clock)) for clock in ("accesses", ""))
     for analyses, answer in ((emulated, emulated), True), ((emulated, other), False):
         assert merge_analyses(analyses).timeline.in_accesses is answer
+
+
+@pytest.mark.parametrize(
+    "width, words", [(1, "1 access,"), (20, "20 accesses,"), (2_500_000, "2.5 M accesses,")]
+)
+def test_how_wide_slices_of_accesses_are(tmp_path: Path, width: int, words: str) -> None:
+    analysis = analysis_of(in_halves(tmp_path / "t.db", "accesses"))
+    analysis = replace(analysis, timeline=replace(analysis.timeline, slice_ns=width))
+    assert f"in slices of {words}" in timeline_figure(analysis, ["0", "0.1"])["about"]

@@ -1,7 +1,10 @@
 """Why something was not applied, by what the system says."""
 
 import errno
+import os
 from pathlib import Path
+
+import pytest
 
 from numaplan.launcher.verify.reasons import affinity_change, binding_failure, placement_failure
 
@@ -39,6 +42,19 @@ def test_bound_once_and_elsewhere_now(tmp_path: Path) -> None:
         "only 1 of them was allowed (cpuset), or the program"
     )
     assert affinity_change([0], [1], root) == "the program set its own affinity"
+
+
+def test_what_we_are_bound_to_ourselves_is_no_cpuset() -> None:
+    mine = sorted(os.sched_getaffinity(0))
+    if len(mine) < 2:
+        pytest.skip("one cpu")
+    os.sched_setaffinity(0, mine[:1])
+    try:
+        assert affinity_change(mine[1:2], mine[:1]) == "the program set its own affinity"
+        assert binding_failure(mine[1:2], errno.EPERM).startswith("Operation not permitted")
+        assert os.sched_getaffinity(0) == set(mine[:1])
+    finally:
+        os.sched_setaffinity(0, mine)
 
 
 def test_nodes(tmp_path: Path) -> None:

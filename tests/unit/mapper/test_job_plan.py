@@ -97,6 +97,7 @@ def altered(*path: Any, value: Any) -> bytes:
         (b"{}", "no 'schema'"),
         (b"[" * 5000, "j.json"),
         (altered("schema", value="numaplan/plan/1"), "schema 'numaplan/plan/1'"),
+        (host_plan(Cluster.load("2*2x2:2"), "h0", [0]).to_json(), "schema 'numaplan/plan/1'"),
         (altered("ranks", 1, "rank", value=0), "0 after 0"),
         (altered("ranks", 1, "rank", value=-1), "rank"),
         (altered("ranks", 1, "host", value="h7"), "no plan for host h7"),

@@ -97,6 +97,8 @@ def test_file_round_trip_and_layout(tmp_path: Path) -> None:
         (Machine.load("2x2").to_json(), "schema 'numaplan/machine/1'"),
         (altered("schema", value="numaplan/plan/2"), "this version reads numaplan/plan/1"),
         (altered("threads", value=None), "missing required field `threads`"),
+        (altered("predicted", "today", value={"threads": "x"}), "predicted: today: threads 'x'"),
+        (altered("predicted", "today", value={"threads": ""}), "predicted: today: threads ''"),
         (altered("threads", 1, "node", value=7), r"threads\[1\] \(p0 0\.1\): no node 7"),
         (altered("threads", 1, "cpus", value=[0]), "cpu 0 is not on node 1"),
         (altered("threads", 1, "cpus", value=[]), "no cpus"),

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from numaplan.launcher.online.bindings import Bindings
 from numaplan.launcher.online.example import example_observation
 from numaplan.launcher.online.judge import Cost, verdict
 from numaplan.launcher.online.options import read_budget, read_pids
-from numaplan.launcher.online.reporting import Journal, action_entry
+from numaplan.launcher.online.reporting import Journal, Tally, action_entry, summary
 from numaplan.launcher.online.samples import SampleTable, Window, count_events
 from numaplan.launcher.online.saving import shared_pages
 from numaplan.launcher.process import page_moves as kernel, procfs
@@ -267,3 +268,25 @@ def test_page_nodes_tells_touched_pages_from_others() -> None:
     assert nodes[2] == -1
     with pytest.raises(OSError, match="process"):
         kernel.page_nodes(NOBODY, np.array([first]))
+
+
+@pytest.mark.parametrize(
+    "count, words",
+    [
+        (
+            1,
+            "1 interval, 1 thread move, 1 page (0.0 MB), 1 event lost, 1 action not done: why, "
+            "1 thread got its",
+        ),
+        (
+            2000,
+            "2,000 intervals, 2,000 thread moves, 2,000 pages (8.2 MB), 2,000 events lost, 2,000 actions not "
+            "done: why, 2,000 threads got their",
+        ),
+    ],
+)
+def test_the_summary_counts_in_words(count: int, words: str) -> None:
+    actuator = Actuator({}, Bindings(), Budget(1, 1))
+    actuator.threads_moved = actuator.pages_moved = count
+    tally = Tally(intervals=count, refused=Counter({"why": count}), lost=count)
+    assert summary("x", tally, actuator, count) == f"x: {words} original cpus back"
