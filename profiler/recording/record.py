@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from numaplan.common import UsageError, as_text, find_program, program_files
+from numaplan.common import UsageError, as_text, find_program, program_files, started_as
 from numaplan.machine import Machine
 
 from ..backends.base import (
@@ -221,7 +221,7 @@ def prepared(
             (folder / MESSAGES).mkdir()
             environment = way.environment((folder / MESSAGES).resolve(), environment)
         yield RecordRequest(
-            argv=argv,
+            argv=started_as(argv),
             workdir=folder,
             machine=machine,
             environment=environment,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from numaplan.common import SHELL, UsageError, find_program, is_for_shell
+from numaplan.common import UsageError, find_program
 
 # (ELF e_machine, 64-bit, little-endian) -> QEMU's name of the architecture.
 ARCHITECTURES = {
@@ -58,10 +58,6 @@ def resolve_program(argv: Sequence[str], path: str | None) -> tuple[str, list[st
                 line = file.readline(256)
         except OSError as error:
             raise UsageError(f"{program}: {error.strerror}", "give a program that can be read") from error
-        if is_for_shell(line):
-            words = [SHELL, program, *words[1:]]
-            program = find_program(words, path)
-            continue
         if not line.startswith(b"#!"):
             return program, words
         interpreter = line[2:].decode(errors="replace").strip().split(None, 1)
