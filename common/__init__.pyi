@@ -9,6 +9,7 @@ from .command import (
     Option as Option,
 )
 from .console import (
+    counted as counted,
     in_page as in_page,
     make_console as make_console,
     print_json as print_json,

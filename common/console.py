@@ -39,6 +39,11 @@ def _quoted(word: str) -> str:
     return f"$'{coded}'"
 
 
+def counted(number: int, what: str) -> str:
+    """Such as `1 thread` or `2,000 threads`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def in_page(text: str) -> str:
     """The text within HTML."""
     return escape(printable_lines(text))

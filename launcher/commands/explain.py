@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from numaplan.common import check_output, find_program, shell_line
+from numaplan.common import check_output, counted, find_program, shell_line
 from numaplan.machine import format_list
 from numaplan.mapper import Plan, PlanRegion, make_policy
 
@@ -31,8 +31,8 @@ def explain(launch: CheckedLaunch) -> str:
     lines = [
         *launch.warnings,
         *([f"left alone but for its cpus: {plan.alone}"] if plan.alone else []),
-        f"{_count(len(plan.threads), 'thread')} by {plan.method},"
-        f" {_count(len(plan.memory), 'memory region')}",
+        f"{counted(len(plan.threads), 'thread')} by {plan.method},"
+        f" {counted(len(plan.memory), 'memory region')}",
         _binding(launch),
         f"threads not in the plan: {_UNPLANNED[launch.request.unplanned]}",
         f"affinity that the program sets for itself: {'undone' if launch.request.override else 'respected'}",
@@ -83,7 +83,7 @@ def explain_online(options: OnlineOptions, argv: Sequence[str], pids: Sequence[i
         found = pids or processes_to_refine()
         what = f"{len(found)} {'process' if len(found) == 1 else 'processes'}"
         lines = [f"would refine {what}{', also those started later' if all_mine else ''}:"]
-        lines += [f"  {pid}: {_count(len(procfs.thread_ids(pid)), 'thread')}" for pid in found[:SHOWN]]
+        lines += [f"  {pid}: {counted(len(procfs.thread_ids(pid)), 'thread')}" for pid in found[:SHOWN]]
         if len(found) > SHOWN:
             lines.append(f"  … and {len(found) - SHOWN} more")
     return "\n".join([*lines, *_refining(options)])
@@ -126,10 +126,6 @@ def _region(region: PlanRegion) -> str:
         where = f"on node {region.runs[0].node}"
     what = region.title if region.rule else f"{region.title}, {human_bytes(key.bytes)}"
     return f"{what}: {region.policy} {where}".rstrip()
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _equivalents(plan: Plan, command: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import IO, Any
 import msgspec
 import numpy as np
 
-from numaplan.common import UsageError, make_console, tell
+from numaplan.common import UsageError, counted, make_console, tell
 from numaplan.mapper import MoveThread
 
 from ..process.page_moves import PAGE_BYTES
@@ -116,11 +116,6 @@ class Status:
         if self._live is not None:
             self._live.stop()
             self._live = None
-
-
-def counted(number: int, what: str) -> str:
-    """Such as `1 thread` or `2,000 threads`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def summary(policy: str, tally: Tally, actuator: Actuator, restored: int) -> str:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, as_text, check_output
+from numaplan.common import MachineLacksError, as_text, check_output, counted
 from numaplan.machine import Machine
 from numaplan.mapper import MachineView, Policy, make_policy
 from numaplan.profiler import LiveEvents, Sampler, live_events, start_sampler
@@ -16,7 +16,7 @@ from .bindings import Bindings
 from .loop import Loop
 from .observer import Observer
 from .options import SAMPLE_PERIOD, OnlineOptions
-from .reporting import Journal, Status, counted, summary
+from .reporting import Journal, Status, summary
 from .system import Cpus, LocalSystem, System
 
 _FAULT_WINDOW = 2.5  # periods that a fault counts, as they are few; of other samples those of one interval do

@@ -6,6 +6,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from .creation import root_of
 from .lanes import FOREVER, Life, lasting
 from .workload import Workload
 
@@ -49,8 +50,3 @@ def barriers_of(workload: Workload) -> dict[str, Barriers]:
     for thread, life in zip(workload.threads, workload.lives, strict=True):
         lives.setdefault(root_of(thread), []).append(lasting(life))
     return {root: Barriers(own) for root, own in lives.items()}
-
-
-def root_of(thread: tuple[str, str]) -> str:
-    """The process of which that of a thread (process, creation path) descends: a rank, or itself."""
-    return thread[0].partition(".")[0]

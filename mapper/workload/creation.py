@@ -33,6 +33,17 @@ def made_order(thread: tuple[str, str], number: int) -> tuple[int, ...]:
     return (int(last), number) if last.isdecimal() else (0, number)
 
 
+def creator_of(thread: tuple[str, str]) -> tuple[str, str]:
+    """Of a thread (process, creation path) its process and the path of who made it."""
+    process, path = thread
+    return process, path.rpartition(".")[0]
+
+
+def root_of(thread: tuple[str, str]) -> str:
+    """The process of which that of a thread (process, creation path) descends: a rank, or itself."""
+    return thread[0].partition(".")[0]
+
+
 def _siblings(threads: Sequence[tuple[str, str]]) -> list[list[int]]:
     """The threads that each one made in its own process, in the order in which it did."""
     answer: dict[tuple[str, str], list[int]] = defaultdict(list)

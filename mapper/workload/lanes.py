@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from numaplan.analyzer import BY_PAIRS, PageCounts
 
 from ..threads.problem import Floats, Nodes
-from .creation import made_order
+from .creation import creator_of, made_order, root_of
 from .lasted import lived_of, ran_of
 from .use import among
 from .workload import Workload
@@ -63,8 +63,7 @@ def _family(
     thread: tuple[str, str], number: int, apart: Mapping[int, Hashable] | None
 ) -> tuple[str, str, Hashable]:
     """Who may follow whom: threads of one creator in one process."""
-    process, path = thread
-    return process, path.rpartition(".")[0], (apart or {}).get(number)
+    return *creator_of(thread), (apart or {}).get(number)
 
 
 def by_first_thread(lane: Nodes) -> Nodes:
@@ -93,8 +92,8 @@ def most_at_once(threads: Sequence[tuple[str, str]], lives: Sequence[Life]) -> i
     """How many threads live at the same time at most; of ranks, which may be known by clocks of their own, as
     if all came to their most at once. threads: (process, creation path); lives: as for `lanes_of`."""
     found: dict[str, list[Life]] = defaultdict(list)
-    for (process, _), life in zip(threads, lives, strict=True):
-        found[process.partition(".")[0]].append(life)
+    for thread, life in zip(threads, lives, strict=True):
+        found[root_of(thread)].append(life)
     return sum(_most(np.array(own, np.int64)) for own in found.values())
 
 

@@ -17,8 +17,8 @@ from itertools import pairwise
 import numpy as np
 
 from ..threads.problem import Floats, Nodes
-from .barriers import Barriers, barriers_of, root_of
-from .creation import creation_ranks
+from .barriers import Barriers, barriers_of
+from .creation import creation_ranks, creator_of, root_of
 from .lanes import Life, by_first_thread, kept_by_lane, lanes_of, lasting, lives_by_lane
 from .pools import LIGHT, kind_of
 from .use import among
@@ -46,7 +46,7 @@ def loose_lanes(workload: Workload, lane: Nodes) -> list[int]:
     """Numbers of the lanes in which one thread follows another of another creator or process by chance."""
     makers: dict[int, set[tuple[str, str]]] = {}
     for thread, own in zip(workload.threads, lane.tolist(), strict=True):
-        makers.setdefault(own, set()).add(_creator(thread))
+        makers.setdefault(own, set()).add(creator_of(thread))
     mixed = [own for own, creators in makers.items() if len(creators) > 1]
     if not mixed:
         return []
@@ -55,7 +55,7 @@ def loose_lanes(workload: Workload, lane: Nodes) -> list[int]:
     for own in mixed:
         members = np.flatnonzero(lane == own).tolist()
         lives = sorted(
-            (lasting(workload.lives[thread]), _creator(workload.threads[thread])) for thread in members
+            (lasting(workload.lives[thread]), creator_of(workload.threads[thread])) for thread in members
         )
         known = barriers[root_of(workload.threads[members[0]])]
         if any(
@@ -84,7 +84,7 @@ class _Seats:
         self._lives = lives_by_lane(workload.lives, lane, count)
         self._names = [kind_of(workload.names, thread) for thread in first]
         self._pools = [
-            None if not kept or kept[at] else _creator(thread) for at, thread in enumerate(threads)
+            None if not kept or kept[at] else creator_of(thread) for at, thread in enumerate(threads)
         ]
         self._roots = [root_of(thread) for thread in threads]
         kinds: dict[Hashable, int] = {}
@@ -167,11 +167,6 @@ class _Seats:
 def _follows(one: Life, other: Life, barriers: Barriers | None) -> bool:
     """Whether the other life begins after the one's end; with a barrier between them."""
     return one[1] <= other[0] and (barriers is None or barriers.between(one, other))
-
-
-def _creator(thread: tuple[str, str]) -> tuple[str, str]:
-    process, path = thread
-    return process, path.rpartition(".")[0]
 
 
 def _in_common(workload: Workload, lane: Nodes, count: int) -> Floats:

@@ -64,9 +64,9 @@ class Sharing:
         """(M, K) accesses a second to each page by the node they come from, threads being where given."""
         return sums_by_cell(self.page, thread_node[self.thread], self.weight, (len(self.keys), nodes))
 
-    def by_memory(self, threads: int, nodes: int) -> Floats:
-        """(T, K) accesses a second of each thread by the node of the page, where that is known."""
-        node = self.node[self.page]
+    def by_memory(self, threads: int, nodes: int, page_node: Ints) -> Floats:
+        """(T, K) accesses a second of each thread by the node of the page, (M,), where that is known."""
+        node = page_node[self.page]
         known = node >= 0
         return sums_by_cell(self.thread[known], node[known], self.weight[known], (threads, nodes))
 

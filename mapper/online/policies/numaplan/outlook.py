@@ -100,10 +100,9 @@ class Outlook:
         cost, rows = used @ each, np.arange(len(goal))
         return goal, np.where(known, cost[rows, page_node] - cost[rows, goal], 0.0)
 
-    def distance_costs(self, threads: int) -> Floats:
+    def distance_costs(self) -> Floats:
         """(T, K) ns a second each thread would wait on each node, memory being where it is."""
-        memory = self.sharing.by_memory(threads, len(self.latency))
-        costs: Floats = memory @ self._each(self.node, self.sharing.node).T
+        costs: Floats = self._memory(self.sharing.node) @ self._each(self.node, self.sharing.node).T
         return costs
 
     def _each(self, thread_node: Ints, page_node: Ints) -> Floats:
@@ -113,10 +112,7 @@ class Outlook:
 
     def _memory(self, page_node: Ints) -> Floats:
         """(T, K) accesses a second by the node of the page, where that is known."""
-        sharing, place = self.sharing, page_node[self.sharing.page]
-        known = place >= 0
-        shape = len(self.node), len(self.latency)
-        return sums_by_cell(sharing.thread[known], place[known], sharing.weight[known], shape)
+        return self.sharing.by_memory(len(self.node), len(self.latency), page_node)
 
 
 def _parts(waits: Floats) -> tuple[Floats, Floats]:

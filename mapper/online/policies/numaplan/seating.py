@@ -37,7 +37,7 @@ def near_memory(
     second).
     """
     nodes = observation.threads.node.copy()
-    costs = outlook.distance_costs(len(nodes))[movers]
+    costs = outlook.distance_costs()[movers]
     costs += cost_of_moving * (np.arange(len(seats)) != nodes[movers][:, None])
     owner = np.repeat(np.arange(len(seats)), seats)
     nodes[movers] = owner[assign(costs[:, owner])]
@@ -64,7 +64,7 @@ def group_threads(
 def labelled(outlook: Outlook, observation: Observation, movers: Ints, seats: Ints, group: Ints) -> Ints:
     """(T,) nodes: each group gets the node where most of its memory lies, of those with as many seats."""
     nodes, rows = observation.threads.node.copy(), np.flatnonzero(seats)
-    costs = outlook.distance_costs(len(nodes))[movers]
+    costs = outlook.distance_costs()[movers]
     away = costs.max(initial=0.0) * 1e-3 * (np.arange(len(seats)) != nodes[movers][:, None])
     by_group = np.zeros((len(rows), len(rows)))
     for at, row in enumerate(rows.tolist()):
