@@ -16,7 +16,7 @@ import pytest
 from numaplan.common import NumaplanError
 
 if TYPE_CHECKING:
-    from .planning.check import Verdict
+    from .planning.judge.check import Verdict
 
 Check = Callable[..., "Verdict"]
 
@@ -64,7 +64,7 @@ def _verdict(
     today: Path, baseline: Path, loads: Path | None, max_regress: str, symmetrise: bool, strict: bool
 ) -> "Verdict":
     from .plan_file.plan import Plan
-    from .planning.check import check_plan_today, parse_share
+    from .planning.judge.check import check_plan_today, parse_share
     from .workload.from_trace import workload_of_trace
     from .workload.part import recorded_part
     from .workload.workload import workload_of_files

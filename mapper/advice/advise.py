@@ -8,10 +8,10 @@ from numaplan.machine import Machine
 from numaplan.profiler import Trace
 
 from ..plan_file.plan import Plan
+from ..planning.cost.timed_task import TimedTask
+from ..planning.cost.unplanned import alone
 from ..planning.options import PlanOptions
 from ..planning.planner import plan_task
-from ..planning.timed_task import TimedTask
-from ..planning.unplanned import alone
 from ..workload.workload import Workload
 from .binding import bound, given, interleaved, planned
 from .crowding import fewer_threads

@@ -6,9 +6,9 @@ from numaplan.analyzer import Advice, Change
 from numaplan.common import shell_line
 
 from ..plan_file.plan import Plan
-from ..planning.candidates import Choice, choose, judged
-from ..planning.timed_task import TimedTask
-from ..planning.unplanned import alone, in_openmp_order
+from ..planning.cost.timed_task import TimedTask
+from ..planning.cost.unplanned import alone, in_openmp_order
+from ..planning.search.candidates import Choice, choose, judged
 from .situation import Situation
 
 MANY = 128  # threads

@@ -7,7 +7,7 @@ import numpy as np
 
 from numaplan.analyzer import Advice, PageCounts, RegionUse
 
-from ..planning.unplanned import alone
+from ..planning.cost.unplanned import alone
 from ..threads.problem import Nodes
 from .situation import Situation, by_place, made_at, short_name
 

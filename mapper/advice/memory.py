@@ -8,7 +8,7 @@ import numpy as np
 from numaplan.analyzer import Advice, RegionUse
 
 from ..memory.run_table import PAGE, RunTable
-from ..planning.unplanned import alone, in_openmp_order
+from ..planning.cost.unplanned import alone, in_openmp_order
 from .binding import BOUND
 from .changed_touch import touched_by_users
 from .first_writes import first_write

@@ -7,7 +7,7 @@ import numpy as np
 from numaplan.analyzer import Advice, FalseSharing
 from numaplan.profiler import Trace
 
-from ..planning.unplanned import alone
+from ..planning.cost.unplanned import alone
 from ..threads.problem import Floats
 from .own_lines import called, cure
 from .situation import Situation, made_at, short_name

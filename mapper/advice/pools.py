@@ -8,10 +8,10 @@ import numpy as np
 from numaplan.analyzer import Advice
 from numaplan.machine import OVERLAP, format_list, latencies, mean_transfers
 
-from ..planning.candidates import nearest
-from ..planning.placement import Placement
+from ..planning.cost.placement import Placement
+from ..planning.cost.unplanned import alone
+from ..planning.search.candidates import nearest
 from ..planning.shares import on_nodes
-from ..planning.unplanned import alone
 from ..threads.problem import Floats, Nodes
 from .replicas import read_by_all, without
 from .situation import WORTH, Situation

@@ -9,8 +9,8 @@ import numpy as np
 from numaplan.analyzer import Advice, PageCounts, RegionUse, in_bytes
 from numaplan.machine import OVERLAP, latencies
 
-from ..planning.placement import Placement
-from ..planning.unplanned import alone
+from ..planning.cost.placement import Placement
+from ..planning.cost.unplanned import alone
 from .situation import Situation, by_place, gained, made_at, short_name
 
 LINE, PAGE = 64, 4096

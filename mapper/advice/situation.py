@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from numaplan.analyzer import Advice, Change, FalseSharing, RegionUse
 from numaplan.profiler import Trace
 
-from ..planning.doubt import doubt
-from ..planning.placement import Placement
+from ..planning.cost.placement import Placement
+from ..planning.cost.timed_task import TimedTask
+from ..planning.search.doubt import doubt
 from ..planning.shares import local_shares
-from ..planning.timed_task import TimedTask
 from ..threads.problem import Nodes
 
 WORTH = 0.01  # of the threads' time, that an advice must save

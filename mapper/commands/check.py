@@ -26,7 +26,7 @@ class CheckCommand(WorkloadCommand, frozen=True):
         from numaplan.common import write_document
 
         from ..plan_file.plan import Plan
-        from ..planning.check import check_plan_today, parse_share, to_document, to_junit
+        from ..planning.judge.check import check_plan_today, parse_share, to_document, to_junit
         from ..workload.part import WHOLE, recorded_part
 
         allowed = parse_share(self.max_regress)

@@ -20,7 +20,7 @@ class CompareCommand(WorkloadCommand, frozen=True):
     as_json: Json = False
 
     def run(self) -> None:
-        from ..planning.compare import chosen_methods, compare, to_document
+        from ..planning.judge.compare import chosen_methods, compare, to_document
         from ..planning.task import made_on
 
         chosen_methods(self.methods)  # known, before a large trace is read

@@ -19,7 +19,7 @@ from ..plan_file.plan import Plan
 from ..plan_file.summary import summary
 
 if TYPE_CHECKING:
-    from ..planning.compare import Comparison
+    from ..planning.judge.compare import Comparison
 
 MOST_NODES = 16  # wider tables of distances are of no use on a terminal
 MOST_REGIONS = 20

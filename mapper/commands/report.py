@@ -44,7 +44,7 @@ class ReportCommand(AdviceCommand, frozen=True, kw_only=True):
         from ..advice.merged import MOST_TRACES
         from ..plan_file.plan import Plan
         from ..plan_file.summary import kept_on
-        from ..planning.compare import method_costs
+        from ..planning.judge.compare import method_costs
         from ..workload.from_trace import opened_workload
         from ..workload.part import part_note
 

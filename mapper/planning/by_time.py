@@ -9,14 +9,14 @@ from ..plan_file.parts import CurrentPlacement, Predicted
 from ..threads.cost import node_indices
 from ..threads.problem import Nodes
 from .by_threads import crowded
-from .candidates import Choice, choose
+from .cost.timed_task import TimedTask
+from .cost.unplanned import alone, in_order
 from .larger import at_larger_inputs
 from .page_notes import page_notes
 from .predict import mean_latency, predict, serving_time
+from .search.candidates import Choice, choose
 from .shares import between_nodes, local_shares, shares_by_node
 from .task import Placed, PlanTask, problem_for
-from .timed_task import TimedTask
-from .unplanned import alone, in_order
 
 MOST_NAMES = 8  # of a pool
 SMALL = 0.01  # of the threads' time, below which a gain is worth a word

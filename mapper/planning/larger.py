@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from ..plan_file.parts import AtInput
 from ..workload.larger_inputs import LargerInput
-from .candidates import FEW, NEAR, PARTLY, Choice, in_turn, judged
-from .doubt import doubt
-from .order import cheapest_first
-from .placement import Placement
-from .timed_task import TimedTask
-from .unplanned import alone
+from .cost.placement import Placement
+from .cost.timed_task import TimedTask
+from .cost.unplanned import alone
+from .search.candidates import FEW, NEAR, PARTLY, Choice, in_turn, judged
+from .search.doubt import doubt
+from .search.order import cheapest_first
 
 WORTH = 0.02  # of the cost, that another placement must save
 

@@ -17,9 +17,9 @@ from ..threads.inputs import check_loads
 from ..threads.methods import find_method
 from ..threads.pins import resolve_pins
 from ..threads.problem import Nodes
-from ..workload.creation import creation_ranks, ranks_of_lanes
-from ..workload.lanes import by_lane
-from ..workload.succession import loose_lanes, shared_lanes
+from ..workload.lifetimes.creation import creation_ranks, ranks_of_lanes
+from ..workload.lifetimes.lanes import by_lane
+from ..workload.lifetimes.succession import loose_lanes, shared_lanes
 from ..workload.workload import Workload
 from .by_threads import place_for_threads
 from .by_time import place_for_time

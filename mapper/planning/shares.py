@@ -4,10 +4,10 @@ import numpy as np
 
 from ..threads.cost import one_hot
 from ..threads.problem import Floats
-from .placement import Placement
+from .cost.placement import Placement
+from .cost.timed_task import TimedTask
+from .cost.unplanned import near_memory
 from .predict import local_share, node_shares
-from .timed_task import TimedTask
-from .unplanned import near_memory
 
 
 def local_shares(task: TimedTask, chosen: Placement) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from numaplan.machine import Machine
 from ..memory.pages import PagePlan
 from ..plan_file.parts import AtInput, Predicted
 from ..threads.problem import Nodes, Problem, new_problem
-from ..workload.lanes import most_at_once
+from ..workload.lifetimes.lanes import most_at_once
 from ..workload.workload import Workload
 from .options import PlanOptions
 

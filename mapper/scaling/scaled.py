@@ -11,7 +11,7 @@ from numaplan.common import UsageError
 
 from ..plan_file.scaling import LeftOutRun, OtherPattern, ScalingFacts, quality_words
 from ..threads.inputs import MAX_THREADS
-from ..workload.lanes import by_lane, lanes_of
+from ..workload.lifetimes.lanes import by_lane, lanes_of
 from ..workload.part import WHOLE, Part
 from ..workload.program import other_program, program_facts
 from ..workload.workload import Workload

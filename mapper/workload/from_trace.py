@@ -19,14 +19,14 @@ from numaplan.profiler import Trace
 
 from ..threads.problem import Floats, Nodes
 from .files import digest
-from .lanes import lanes_of
 from .larger_inputs import larger_inputs
 from .lasted import lasted_s
-from .mixing import with_mixed
+from .lifetimes.lanes import lanes_of
 from .opening import TraceOpening
 from .pages import placed_pages, with_runtimes
 from .part import WHOLE, Part, part_note
 from .real_time import real_time_share
+from .roles.mixing import with_mixed
 from .use import thread_use
 from .workload import Workload
 

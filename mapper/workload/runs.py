@@ -16,10 +16,10 @@ from .from_trace import TraceWorkload, part_pages, read_trace, shared_loads, thr
 from .joining import renumbered, together
 from .lasted import lasted_s
 from .messages import with_messages
-from .mixing import with_mixed
 from .opening import TraceOpening
 from .part import WHOLE, Part
 from .program import other_program, program_facts
+from .roles.mixing import with_mixed
 from .use import merged_use, thread_use
 from .workload import Workload
 

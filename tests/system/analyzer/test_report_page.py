@@ -14,7 +14,7 @@ from numaplan.analyzer import FalseSharing, analyze_trace, page_accesses, rank_m
 from numaplan.analyzer.report.page import write_report
 from numaplan.analyzer.report.tables import lines_table
 from numaplan.mapper import PlanOptions, make_plan
-from numaplan.mapper.planning.compare import method_costs
+from numaplan.mapper.planning.judge.compare import method_costs
 from numaplan.mapper.workload.from_trace import workload_of_trace
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
 from tests.support.traces import write_trace

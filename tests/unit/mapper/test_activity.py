@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from numaplan.machine import Machine
-from numaplan.mapper.planning.cpu_sets import MOST_PAIRED, CpuSets
-from numaplan.mapper.planning.waiting import waiting_in_stretches
+from numaplan.mapper.planning.cost.cpu_sets import MOST_PAIRED, CpuSets
+from numaplan.mapper.planning.cost.waiting import waiting_in_stretches
 from numaplan.mapper.workload.activity import STRETCHES, Activity, joined
 from numaplan.mapper.workload.use import ThreadUse
 

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from numaplan.analyzer import PageCounts
 from numaplan.mapper.advice.changed_touch import touched_by_users
 from numaplan.mapper.commands.main import main
+from numaplan.mapper.planning.cost.timed_task import TimedTask
+from numaplan.mapper.planning.cost.unplanned import alone, in_order
 from numaplan.mapper.planning.options import PlanOptions
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
-from numaplan.mapper.planning.unplanned import alone, in_order
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine
 from tests.support.timed import workload
 from tests.support.traces import write_trace

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from numaplan.common import UsageError
 from numaplan.mapper import Plan, PlanOptions, make_plan
 from numaplan.mapper.plan_file.diff import differences
-from numaplan.mapper.planning.check import Verdict, check_plan_today
+from numaplan.mapper.planning.judge.check import Verdict, check_plan_today
 from numaplan.mapper.workload.workload import Workload
 from numaplan.profiler import Machine
 

@@ -9,11 +9,11 @@ from numaplan.common import UsageError
 from numaplan.mapper import Plan, PlanOptions, Workload, make_plan
 from numaplan.mapper.memory.planned_tables import planned_tables
 from numaplan.mapper.plan_file.parts import Blocks, PlanRegion, Run, Scales
-from numaplan.mapper.planning.check import Verdict, check_plan_today
-from numaplan.mapper.planning.planned import Seat, lanes_by_plans, planned_placement, seats_of
+from numaplan.mapper.planning.cost.planned import Seat, lanes_by_plans, planned_placement, seats_of
+from numaplan.mapper.planning.cost.timed_task import TimedTask
+from numaplan.mapper.planning.judge.check import Verdict, check_plan_today
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
-from numaplan.mapper.workload.lanes import lanes_of
+from numaplan.mapper.workload.lifetimes.lanes import lanes_of
 from numaplan.profiler import Machine
 from tests.support.timed import BY_ROW, PAGE, PAGES, PAIRS, plan_of, workload
 

@@ -12,15 +12,15 @@ from msgspec.structs import replace
 
 from numaplan.machine import Cost, Machine
 from numaplan.mapper import Plan, PlanOptions, Workload, make_plan
-from numaplan.mapper.planning import candidates
-from numaplan.mapper.planning.candidates import in_turn, judged
-from numaplan.mapper.planning.dealing import dealt
-from numaplan.mapper.planning.placement import Placement
+from numaplan.mapper.planning.cost.dealing import dealt
+from numaplan.mapper.planning.cost.placement import Placement
+from numaplan.mapper.planning.cost.timed_task import TimedTask
+from numaplan.mapper.planning.cost.unplanned import alone
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
-from numaplan.mapper.planning.unplanned import alone
+from numaplan.mapper.planning.search import candidates
+from numaplan.mapper.planning.search.candidates import in_turn, judged
 from numaplan.mapper.workload.larger_inputs import LargerInput
-from numaplan.mapper.workload.siblings import by_distance, children_by_chance, threads_by_chance
+from numaplan.mapper.workload.roles.siblings import by_distance, children_by_chance, threads_by_chance
 from numaplan.mapper.workload.use import ThreadUse
 from tests.support.timed import nodes_of, plan_of, workload
 

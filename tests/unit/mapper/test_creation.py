@@ -5,10 +5,10 @@ import pytest
 from msgspec.structs import replace
 
 from numaplan.mapper import PlanOptions, make_plan
+from numaplan.mapper.planning.cost.timed_task import TimedTask
+from numaplan.mapper.planning.cost.unplanned import in_order
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
-from numaplan.mapper.planning.unplanned import in_order
-from numaplan.mapper.workload.creation import creation_ranks, ranks_of_lanes
+from numaplan.mapper.workload.lifetimes.creation import creation_ranks, ranks_of_lanes
 from numaplan.mapper.workload.workload import Workload
 from numaplan.profiler import Machine
 from tests.support.timed import workload

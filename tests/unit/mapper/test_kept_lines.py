@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from numaplan.mapper import PlanOptions, make_plan
+from numaplan.mapper.planning.cost.timed_task import TimedTask
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.workload.from_trace import read_trace
 from numaplan.mapper.workload.part_counters import KEPT, WITHIN
 from numaplan.mapper.workload.runs import workload_of_traces

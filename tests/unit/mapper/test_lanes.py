@@ -8,10 +8,10 @@ from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
 from numaplan.mapper import PlanOptions
+from numaplan.mapper.planning.cost.timed_task import TimedTask
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.workload.from_trace import read_trace
-from numaplan.mapper.workload.lanes import by_lane, lanes_of
+from numaplan.mapper.workload.lifetimes.lanes import by_lane, lanes_of
 from numaplan.profiler import Machine
 from tests.support.timed import workload
 from tests.support.traces import write_trace

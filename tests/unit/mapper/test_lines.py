@@ -5,10 +5,10 @@ import pytest
 
 from numaplan.machine import Machine, transfers
 from numaplan.mapper import PlanOptions
-from numaplan.mapper.planning.lines import line_ways
+from numaplan.mapper.planning.cost.lines import line_ways
+from numaplan.mapper.planning.cost.timed_task import TimedTask
+from numaplan.mapper.planning.cost.unbound import LEFT
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
-from numaplan.mapper.planning.unbound import LEFT
 from tests.support.timed import workload
 
 MACHINE = Machine.load("2x4")

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from numaplan.analyzer import PageCounts
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanOptions, Workload, make_plan
-from numaplan.mapper.planning import move_waits
-from numaplan.mapper.planning.move_waits import MoveWaits
-from numaplan.mapper.planning.moving import _Moves
+from numaplan.mapper.planning.cost.timed_task import TimedTask
+from numaplan.mapper.planning.cost.waiting import waiting, waiting_in_stretches, waiting_of
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
-from numaplan.mapper.planning.waiting import waiting, waiting_in_stretches, waiting_of
+from numaplan.mapper.planning.search import move_waits
+from numaplan.mapper.planning.search.move_waits import MoveWaits
+from numaplan.mapper.planning.search.moving import _Moves
 from numaplan.mapper.threads.problem import Nodes
 from numaplan.mapper.workload.activity import Activity
 from numaplan.mapper.workload.use import ThreadUse

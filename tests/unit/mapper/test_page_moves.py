@@ -20,7 +20,7 @@ from numaplan.mapper.memory.page_moves import (
     page_moves,
     shared_by_processes,
 )
-from numaplan.mapper.planning.counted_pages import CountedPages
+from numaplan.mapper.planning.cost.counted_pages import CountedPages
 from numaplan.mapper.workload.activity import Activity
 from numaplan.mapper.workload.lasted import ACCESS_S, lasted_s, lived_of, ran_of
 from numaplan.profiler import Trace

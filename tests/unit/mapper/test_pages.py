@@ -18,7 +18,7 @@ from numaplan.mapper import (
     place_pages,
 )
 from numaplan.mapper.memory.pages import MAX_REGIONS
-from numaplan.mapper.planning.counted_pages import CountedPages
+from numaplan.mapper.planning.cost.counted_pages import CountedPages
 from numaplan.profiler import Machine
 from tests.support.properties import examples
 

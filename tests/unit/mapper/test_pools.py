@@ -8,10 +8,10 @@ import pytest
 from numaplan.analyzer import PageCounts
 from numaplan.machine import Machine
 from numaplan.mapper import PlanOptions, RegionKey
+from numaplan.mapper.planning.cost.timed_task import TimedTask
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.workload.from_trace import workload_of_trace
-from numaplan.mapper.workload.pools import (
+from numaplan.mapper.workload.roles.pools import (
     allocators,
     exchanged_matrix,
     exchanged_pages,

@@ -6,7 +6,7 @@ import pytest
 
 from numaplan.common import UsageError
 from numaplan.mapper import PlanOptions, Workload, make_plan
-from numaplan.mapper.planning.check import check_plan_today
+from numaplan.mapper.planning.judge.check import check_plan_today
 from numaplan.mapper.planning.options import restrict
 from numaplan.profiler import Machine
 

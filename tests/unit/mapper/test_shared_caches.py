@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from numaplan.analyzer import PageCounts
 from numaplan.mapper import Plan, PlanOptions, RegionKey, make_plan
-from numaplan.mapper.planning import shared_caches
+from numaplan.mapper.planning.cost import shared_caches
+from numaplan.mapper.planning.cost.shared_caches import SharedCaches
+from numaplan.mapper.planning.cost.timed_task import TimedTask
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.shared_caches import SharedCaches
-from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.workload.cache_use import CacheUse
 from numaplan.mapper.workload.from_trace import workload_of_trace
 from numaplan.profiler import Machine

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from numaplan.mapper import PlanOptions
-from numaplan.mapper.planning.candidates import choose
-from numaplan.mapper.planning.order import in_order_of_creation
+from numaplan.mapper.planning.cost.timed_task import TimedTask
+from numaplan.mapper.planning.cost.unbound import LEFT
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
-from numaplan.mapper.planning.unbound import LEFT
-from numaplan.mapper.workload.siblings import siblings_of
+from numaplan.mapper.planning.search.candidates import choose
+from numaplan.mapper.planning.search.order import in_order_of_creation
+from numaplan.mapper.workload.roles.siblings import siblings_of
 from numaplan.profiler import Machine
 from tests.support.timed import workload
 

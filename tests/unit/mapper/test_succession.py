@@ -10,16 +10,16 @@ from msgspec.structs import replace
 
 from numaplan.machine import Machine
 from numaplan.mapper import PlanOptions, Workload, make_plan
-from numaplan.mapper.planning.judging import judge
-from numaplan.mapper.planning.planned import lanes_by_plans, seats_of
+from numaplan.mapper.planning.cost.planned import lanes_by_plans, seats_of
+from numaplan.mapper.planning.cost.timed_task import TimedTask
+from numaplan.mapper.planning.judge.judging import judge
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.workload.activity import Activity
-from numaplan.mapper.workload.barriers import Barriers
-from numaplan.mapper.workload.lanes import FOREVER, by_lane, lanes_of, most_at_once
 from numaplan.mapper.workload.lasted import lived_of, ran_of
-from numaplan.mapper.workload.pools import pools_of
-from numaplan.mapper.workload.succession import loose_lanes, shared_lanes
+from numaplan.mapper.workload.lifetimes.barriers import Barriers
+from numaplan.mapper.workload.lifetimes.lanes import FOREVER, by_lane, lanes_of, most_at_once
+from numaplan.mapper.workload.lifetimes.succession import loose_lanes, shared_lanes
+from numaplan.mapper.workload.roles.pools import pools_of
 from tests.support.timed import plan_of, workload
 
 times = st.integers(0, 40)

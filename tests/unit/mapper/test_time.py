@@ -9,11 +9,11 @@ from numaplan.machine import OVERLAP, Cost
 from numaplan.mapper import Plan, PlanOptions, Workload, make_plan
 from numaplan.mapper.memory.page_moves import MOVED, OWN_LINES
 from numaplan.mapper.plan_file.summary import summary
-from numaplan.mapper.planning.candidates import FEW, choose
-from numaplan.mapper.planning.doubt import UNSEEN
+from numaplan.mapper.planning.cost.timed_task import TimedTask
+from numaplan.mapper.planning.cost.unplanned import alone
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
-from numaplan.mapper.planning.unplanned import alone
+from numaplan.mapper.planning.search.candidates import FEW, choose
+from numaplan.mapper.planning.search.doubt import UNSEEN
 from numaplan.profiler import Machine
 from tests.support.timed import PAGES, PAIRS, nodes_of, plan_of, workload
 

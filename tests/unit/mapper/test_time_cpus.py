@@ -9,11 +9,11 @@ from numaplan.analyzer import UNSEEN_BETWEEN
 from numaplan.mapper import PlanOptions
 from numaplan.mapper.plan_file.export import export_plan
 from numaplan.mapper.plan_file.summary import summary
-from numaplan.mapper.planning.candidates import SIZES, choose
-from numaplan.mapper.planning.compare import compare
+from numaplan.mapper.planning.cost.timed_task import TimedTask
+from numaplan.mapper.planning.cost.unplanned import alone
+from numaplan.mapper.planning.judge.compare import compare
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
-from numaplan.mapper.planning.unplanned import alone
+from numaplan.mapper.planning.search.candidates import SIZES, choose
 from numaplan.mapper.workload.activity import Activity
 from numaplan.profiler import Machine
 from tests.support.timed import PAIRS, nodes_of, plan_of, plan_on, workload

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from numaplan.mapper import Plan, PlanOptions, make_plan
 from numaplan.mapper.memory.page_moves import SMALL_FOLLOWED
 from numaplan.mapper.plan_file.summary import summary
-from numaplan.mapper.planning.counted_pages import CountedPages
+from numaplan.mapper.planning.cost.counted_pages import CountedPages
+from numaplan.mapper.planning.cost.timed_task import TimedTask
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.shares import local_shares
-from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.threads.problem import Nodes
-from numaplan.mapper.workload.pools import idle_twins
+from numaplan.mapper.workload.roles.pools import idle_twins
 from numaplan.profiler import Machine
 from tests.support.timed import BY_ROW, PAIRS, plan_of, plan_on, workload
 

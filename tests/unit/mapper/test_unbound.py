@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from numaplan.machine import Machine, latencies
 from numaplan.mapper import Plan, Workload
-from numaplan.mapper.planning.unbound import LEFT, LEFT_AWAKE, WOKEN, Unbound
+from numaplan.mapper.planning.cost.unbound import LEFT, LEFT_AWAKE, WOKEN, Unbound
 from numaplan.mapper.workload.use import ThreadUse
 from tests.support.timed import plan_of, workload
 

@@ -9,7 +9,7 @@ from numaplan.mapper import PlanOptions, Workload, make_plan
 from numaplan.mapper.scaling.rounds import MOST, NO_PLACE, common_rounds, in_rounds, rounds_of
 from numaplan.mapper.scaling.scaled import scaled_workload
 from numaplan.mapper.scaling.team import Team
-from numaplan.mapper.workload.lanes import by_lane, lanes_of
+from numaplan.mapper.workload.lifetimes.lanes import by_lane, lanes_of
 from numaplan.profiler import EVENT_CODE, Machine
 from tests.support.traces import write_trace
 

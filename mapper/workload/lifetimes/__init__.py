@@ -1,0 +1,1 @@
+"""Threads that follow one another: who made whom, who lives when, and who may have another one's seat."""
