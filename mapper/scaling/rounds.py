@@ -1,7 +1,7 @@
 """Teams that a program makes one after another: the same threads again, with further creation paths.
 
-Recordings are carried over by lanes (workload/lifetimes/lanes.py), each with the path of its first thread. What the
-threads of a lane do is dealt to them in equal parts here.
+Recordings are carried over by lanes (workload/lifetimes/lanes.py), each with the path of its first
+thread. What the threads of a lane do is dealt to them in equal parts here.
 """
 
 import math

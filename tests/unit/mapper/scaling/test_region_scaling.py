@@ -11,7 +11,7 @@ from numaplan.mapper.plan_file.diff import differences
 from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.scaling.regions import with_scales
 from numaplan.profiler import Machine
-from tests.unit.mapper.test_plan_file import small_plan
+from tests.unit.mapper.plan_file.test_plan_file import small_plan
 
 PAGE = 4096
 THREADS = [("p0", "0"), *(("p0", f"0.{i}") for i in range(1, 8))]

@@ -17,7 +17,7 @@ from numaplan.mapper.workload.from_trace import workload_of_trace
 from numaplan.profiler import Machine, Trace
 from tests.unit.analyzer.test_trace_analysis import HEAP, exchange, write
 
-NOTEBOOK = Path(__file__).parents[3] / "examples" / "notebook.ipynb"
+NOTEBOOK = Path(__file__).parents[4] / "examples" / "notebook.ipynb"
 EVIL = "<script>alert(1)</script>"
 HTML = re.compile(r"(<(?:/?(?:div|strong|table|tr|th|td|ul|li)|svg|/svg|rect)\b[^<>]*>|[^<>]*)*")
 
