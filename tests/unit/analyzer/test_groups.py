@@ -9,7 +9,7 @@ from numaplan.analyzer import analyze_trace, merge_analyses, page_accesses, plac
 from numaplan.analyzer.groups import main_region, main_times
 from numaplan.analyzer.report.units import use_cells
 from numaplan.profiler import Trace
-from tests.unit.analyzer.test_trace_analysis import FILE_A, HEAP, Row, exchange, write
+from tests.unit.analyzer.samples.test_trace_analysis import FILE_A, HEAP, Row, exchange, write
 
 PATHS = [("p0", "0"), *(("p0", f"0.{number}") for number in range(1, 8))]
 MS = 1_000_000

@@ -11,7 +11,7 @@ from numaplan.analyzer.samples import trace_samples as samples
 from numaplan.common import UsageError
 from numaplan.mapper.commands.main import main as nmap
 from numaplan.profiler import Trace
-from tests.unit.analyzer.test_trace_analysis import HEAP, STACK, Row, exchange, write
+from tests.unit.analyzer.samples.test_trace_analysis import HEAP, STACK, Row, exchange, write
 
 
 def test_events_sampled_less_often_count_for_more(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from numaplan.analyzer.report.terminal import heat_map
 from numaplan.mapper.commands.main import main
 from numaplan.profiler import Trace
 from tests.support.traces import write_trace
-from tests.unit.analyzer.test_trace_analysis import HEAP, exchange, write
+from tests.unit.analyzer.samples.test_trace_analysis import HEAP, exchange, write
 from tests.unit.profiler.test_export import read_perfetto
 
 

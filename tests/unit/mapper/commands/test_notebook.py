@@ -15,7 +15,7 @@ from numaplan.common import UsageError
 from numaplan.mapper import Plan, PlanOptions, make_plan
 from numaplan.mapper.workload.from_trace import workload_of_trace
 from numaplan.profiler import Machine, Trace
-from tests.unit.analyzer.test_trace_analysis import HEAP, exchange, write
+from tests.unit.analyzer.samples.test_trace_analysis import HEAP, exchange, write
 
 NOTEBOOK = Path(__file__).parents[4] / "examples" / "notebook.ipynb"
 EVIL = "<script>alert(1)</script>"

@@ -12,7 +12,7 @@ from numaplan.analyzer import Analysis, analyze_trace, merge_analyses
 from numaplan.analyzer.report.timeline_figures import timeline_figure
 from numaplan.analyzer.timeline.timeline import Timeline
 from numaplan.profiler import Trace
-from tests.unit.analyzer.test_trace_analysis import HEAP, Row, write
+from tests.unit.analyzer.samples.test_trace_analysis import HEAP, Row, write
 from tests.unit.mapper.commands.test_analyze_command import nmap
 
 THREADS = (("p0", "0"), ("p0", "0.1"))

@@ -169,7 +169,7 @@ def test_a_perf_that_does_not_end_is_ended(tmp_path: Path) -> None:
 
 
 def spe_recording() -> bytes:
-    from tests.unit.profiler.test_hardware_samples import five_accesses, spe_file
+    from tests.unit.profiler.recording.test_hardware_samples import five_accesses, spe_file
 
     return spe_file(five_accesses())
 

@@ -109,8 +109,8 @@ def test_every_truncation_is_refused(tmp_path: Path) -> None:
 def test_a_writer_that_is_killed_leaves_no_trace(tmp_path: Path) -> None:
     program = f"""
 import os, sys
-sys.path.insert(0, {str(Path(__file__).parents[3])!r})
-from tests.unit.profiler.test_trace import columns
+sys.path.insert(0, {str(Path(__file__).parents[4])!r})
+from tests.unit.profiler.trace.test_trace import columns
 from numaplan.profiler import TraceWriter
 with TraceWriter({str(tmp_path / "t.db")!r}) as writer:
     for _ in range(3):

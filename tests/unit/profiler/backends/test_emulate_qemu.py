@@ -135,7 +135,7 @@ def test_a_store_that_need_not_be_atomic_is_no_load(tmp_path: Path, size_bit: in
     needs("cc")
     source, program = tmp_path / "facts.c", tmp_path / "facts"
     source.write_text(FACTS)
-    folder = Path(__file__).parents[3] / "profiler/native/qemu"
+    folder = Path(__file__).parents[4] / "profiler/native/qemu"
     words = ["cc", f"-DSIZE_BIT={size_bit}", f"-I{folder}", str(source), str(folder / "version.c")]
     subprocess.run([*words, "-o", str(program)], check=True)
     eight_bytes, need_not = 3 << size_bit, 5 << atomic_bit
