@@ -120,15 +120,15 @@ def _commonest(kinds: Iterable[Cache]) -> Cache | None:
 
 
 def domains_of(machine: Machine, seats: Sequence[tuple[int, int]]) -> list[int]:
-    """The L3 of each (cpu, node), numbered from 0; one that spans nodes counts as one a node."""
-    l3_of = {
-        cpu: number
-        for number, cpus in enumerate(c for kind in machine.caches if kind.level == 3 for c in kind.cpus)
-        for cpu in cpus
-    }
-    if not machine.caches:  # described by hand: what the cores say
-        l3_of = {cpu: core.l3 for core in machine.cores if core.l3 is not None for cpu in core.cpus}
-    keys = [(node, l3_of.get(cpu, -1)) for cpu, node in seats]
+    """The last-level cache of each (cpu, node), numbered from 0; one that spans nodes counts as one a node.
+
+    As the cores say, which plans keep, too; of cpus whose core does not, as the list of caches does.
+    """
+    of_cores = {cpu: (0, core.l3) for core in machine.cores if core.l3 is not None for cpu in core.cpus}
+    listed = (cpus for kind in machine.caches if kind.level == 3 for cpus in kind.cpus)
+    of_caches = {cpu: (1, number) for number, cpus in enumerate(listed) for cpu in cpus}
+    found = of_caches | of_cores
+    keys = [(node, found.get(cpu, (-1, 0))) for cpu, node in seats]
     numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
     return [numbers[key] for key in keys]
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from numaplan.machine import Machine
+from numaplan.machine.cache_model import domains_of
 from numaplan.machine.cpusets import parse_list
+from numaplan.mapper.plan_file.parts import PlanMachine
 from tests.conftest import REPOSITORY
 from tests.support.machines import sysfs_machine
 
@@ -66,3 +68,10 @@ def test_sysfs_tree(shared_fixtures: Path, tmp_path: Path, name: str, truth: dic
     assert set(allowed.cpus) == set(parse_list(truth["hwloc"]["allowed_cpus"], name))
     with_memory = {node.id for node in allowed.nodes if node.memory_bytes}
     assert with_memory == set(parse_list(truth["hwloc"]["allowed_nodes"], name))
+
+
+@pytest.mark.parametrize("name", [param.values[0] for param in truths("")])
+def test_a_plan_s_machine_has_the_same_last_level_caches(shared_fixtures: Path, name: str) -> None:
+    machine = Machine.load(str(shared_fixtures / "topology" / name))
+    seats = [(cpu, node) for cpu, node in machine.node_of_cpu.items()]
+    assert domains_of(PlanMachine.of(machine).machine(), seats) == domains_of(machine, seats)

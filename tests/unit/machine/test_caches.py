@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 from numaplan.common import UsageError
 from numaplan.machine import Machine, machine_shapes
 from numaplan.machine.cache_model import LINE, MAX_WAYS, SETS, domains_of, modelled_shape
+from numaplan.mapper.plan_file.parts import PlanMachine
 from numaplan.profiler.backends.emulation.options import read_emulate_options
 from tests.support.machines import hwloc_machine, sysfs_machine
 
@@ -141,3 +142,15 @@ def test_an_l3_that_spans_nodes_counts_as_one_a_node() -> None:
     }
     assert domains_of(Machine.from_dict(content), [(0, 0), (1, 0), (2, 1), (3, 1)]) == [0, 0, 1, 1]
     assert domains_of(Machine.load("2x2"), [(0, 0), (1, 0), (2, 1), (3, 1)]) == [0, 0, 1, 1]
+
+
+def test_where_no_cache_is_of_level_3_the_last_ones_count() -> None:
+    content = {
+        "nodes": [{"id": 0, "cpus": [0, 1, 2, 3]}],
+        "cores": [{"node": 0, "cpus": [cpu], "l3": cpu // 2} for cpu in range(4)],
+        "caches": [{"level": 2, "bytes": 4 << 20, "cpus": [[0, 1], [2, 3]]}],
+    }
+    machine = Machine.from_dict(content)
+    assert domains_of(machine, [(cpu, 0) for cpu in range(4)]) == [0, 0, 1, 1]
+    kept = PlanMachine.of(machine).machine()  # as a plan has it
+    assert domains_of(kept, [(cpu, 0) for cpu in range(4)]) == [0, 0, 1, 1]
