@@ -26,13 +26,23 @@ def fit_capacity(tables: Sequence[RunTable], machine: Machine) -> None:
 
     First the hottest go to faster memory near their node. Then overfull nodes give up what loses fewest local
     accesses a byte, cut where a part is enough, to the node with room that touches it most, else the nearest.
-    When nothing has room it stays, and the kernel decides.
+    When nothing has room it stays, and the kernel decides. Nodes without memory take no part of what is spread.
     """
+    for table in tables:
+        if table.interleave:
+            table.interleave = _with_memory(table.interleave, machine)
     room = free_bytes(tables, machine)
     for home, fast in _faster_memory(machine):
         _promote(tables, room, home, fast)
     for node in np.flatnonzero(room < 0).tolist():
         _unload(tables, machine, room, node)
+
+
+def _with_memory(nodes: tuple[int, ...], machine: Machine) -> tuple[int, ...]:
+    """Those of the nodes that have memory, or all that do; the same where no node's is known."""
+    holding = [place for place, node in enumerate(machine.nodes) if node.memory_bytes]
+    kept = tuple(node for node in nodes if node in holding)
+    return kept or tuple(holding) or nodes
 
 
 def free_bytes(tables: Sequence[RunTable], machine: Machine) -> Room:
@@ -106,7 +116,7 @@ def _promote(tables: Sequence[RunTable], room: Room, home: int, fast: int) -> No
         run = int(np.searchsorted(table.first, page))
         size = int(table.bytes_of()[run])
         if heat > 0 and room[fast] >= size:
-            table.home[run] = fast
+            table.home[run], table.away = fast, True
             room[home] += size
             room[fast] -= size
 
@@ -123,7 +133,7 @@ def _unload(tables: Sequence[RunTable], machine: Machine, room: Room, node: int)
             if pages == 0:  # of a rule with fewer blocks a page may still find room
                 break
             moved = _cut(table, run, pages)
-            table.home[moved] = chosen
+            table.home[moved], table.away = chosen, True
             size = int(table.bytes_of()[moved])
             room[node] += size
             room[chosen] -= size
@@ -192,7 +202,7 @@ def spread_traffic(tables: Sequence[RunTable], machine: Machine) -> None:
         if fits.any():
             options = np.flatnonzero(fits)
             chosen = int(options[np.argmin((served[options] + total) / share[options])])
-            table.home[run] = chosen
+            table.home[run], table.away = chosen, True
             served[home] -= total
             served[chosen] += total
             room[home] += size

@@ -30,7 +30,8 @@ class RunTable(msgspec.Struct):
     """One region cut into runs: first[i]..first[i+1] pages on home[i]; accesses: (R, nodes) of each run.
 
     interleave: the nodes that share the region equally, instead of homes; next_touch: left to who comes next;
-    blocks: all that this is a rule for, of which `copies` times the key's bytes live at the same time.
+    blocks: all that this is a rule for, of which `copies` times the key's bytes live at the same time;
+    away: some of it is not where it is used most, for room or bandwidth.
     """
 
     key: RegionKey
@@ -41,6 +42,7 @@ class RunTable(msgspec.Struct):
     next_touch: bool = False
     blocks: Blocks | None = None
     copies: float = 1.0
+    away: bool = False
 
     def bytes_of(self) -> Ints:
         """Memory that each run takes."""

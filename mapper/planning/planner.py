@@ -109,7 +109,8 @@ def _scaling(workload: Workload, found: Placed, nodes: Sequence[int]) -> tuple[P
     memory = found.pages.memory
     if workload.pages is None or found.exchanged or not memory:
         return memory
-    return with_scales(memory, workload.pages, workload.sizes, workload.threads, nodes)
+    away = {table.key for table in found.pages.tables.values() if table.away}
+    return with_scales(memory, workload.pages, workload.sizes, workload.threads, nodes, away)
 
 
 class _Answer(msgspec.Struct):

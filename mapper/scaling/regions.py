@@ -5,7 +5,7 @@ the threads of one node; and where another recording, with another size of the r
 Where that shows other shares, a region does not scale, whatever it looks like in one recording.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 import numpy as np
@@ -34,17 +34,22 @@ def with_scales(
     sizes: Sequence[PageCounts],
     threads: Sequence[tuple[str, str]],
     nodes: Sequence[int],
+    away: Collection[RegionKey] = (),
 ) -> tuple[PlanRegion, ...]:
     """The regions of a plan, with what is known of how they scale.
 
     stats: what they were placed by; sizes: the same of recordings with other sizes; threads, nodes: (N,)
-    process and creation path, and node id, of each thread.
+    process and creation path, and node id, of each thread; away: regions that are not all where they are used
+    most, as nodes have no room for more of them: another size has room of its own.
     """
     rank = np.argsort(np.argsort([_made(path) for _, path in threads], kind="stable"))
     uses = [_Uses(one, np.asarray(nodes), rank) for one in (stats, *sizes)]
     return tuple(
         _with_scale(entry, uses)
-        if entry.rule is None and entry.policy in ("bind", "preferred") and entry.region.kind in KINDS
+        if entry.rule is None
+        and entry.policy in ("bind", "preferred")
+        and entry.region.kind in KINDS
+        and entry.region not in away
         else entry
         for entry in memory
     )

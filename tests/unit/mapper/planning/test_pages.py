@@ -101,6 +101,64 @@ def test_node_capacity_is_respected_and_memory_only_nodes_take_the_overflow() ->
     assert 89 * PAGE <= held <= 90 * PAGE  # as there is room: a tenth is left to everything else
 
 
+def parts_of_eight(machine: Machine, pages: int = 64) -> Plan:
+    """A plan of eight neighbours, each of which uses its eighth of a region."""
+    rows = [(0, page, page * 8 // pages, 100, 50) for page in range(pages)]
+    near = np.diag(np.ones(7), 1) * 1000
+    workload = Workload(
+        [("p0", f"0.{i}" if i else "0") for i in range(8)],
+        near + near.T,
+        np.ones(8),
+        {},
+        pages=stats_of(rows, [pages * PAGE]),
+    )
+    return make_plan(workload, machine, PlanOptions(objective="balanced")).plan
+
+
+def two_nodes(first: int, second: int, **more: object) -> Machine:
+    """Of four cpus each, with so many pages of memory."""
+    nodes = [
+        {"id": 0, "cpus": [0, 1, 2, 3], "memory_bytes": first * PAGE},
+        {"id": 1, "cpus": [4, 5, 6, 7], "memory_bytes": second * PAGE},
+    ]
+    return Machine.from_dict({"nodes": nodes, **more})
+
+
+def held_by(plan: Plan) -> dict[int, int]:
+    """Pages of the only region on each node."""
+    (region,) = plan.memory
+    return {node: sum(r.bytes for r in region.runs if r.node == node) // PAGE for node in (0, 1, 2)}
+
+
+def test_parts_of_threads_are_not_put_where_there_was_no_room_for_them() -> None:
+    """Regions whose threads have parts in order scale: not with parts that had to go elsewhere."""
+    assert held_by(parts_of_eight(two_nodes(1000, 1000))) == {0: 32, 1: 32, 2: 0}
+    assert parts_of_eight(two_nodes(1000, 1000)).memory[0].scales
+    full = parts_of_eight(two_nodes(20, 1000))
+    assert held_by(full) == {0: 18, 1: 46, 2: 0}
+    assert not full.memory[0].scales
+    assert held_by(parts_of_eight(two_nodes(1000, 0))) == {0: 64, 1: 0, 2: 0}
+
+
+def test_parts_of_threads_stay_in_the_faster_memory_that_they_were_given() -> None:
+    fast = {"id": 2, "memory_bytes": 1000 * PAGE}
+    plain = two_nodes(1000, 1000).to_dict()
+    machine = Machine.from_dict({
+        "nodes": [*plain["nodes"], fast],
+        "distances": [[10, 21, 13], [21, 10, 23], [13, 23, 10]],
+        "bandwidth_mb_s": [[80, 20, 300], [20, 80, 40], [0, 0, 0]],
+    })  # fmt: skip
+    assert held_by(parts_of_eight(machine)) == {0: 0, 1: 32, 2: 32}
+
+
+def test_nothing_is_spread_over_nodes_without_memory() -> None:
+    rows = [(0, page, thread, 10, 0) for page in range(6) for thread in range(4)]
+    (region,) = place_pages(stats_of(rows, [6 * PAGE]), [0, 0, 1, 1], two_nodes(1000, 1000)).memory
+    assert (region.policy, {run.node for run in region.runs}) == ("interleave", {0, 1})
+    (region,) = place_pages(stats_of(rows, [6 * PAGE]), [0, 0, 1, 1], two_nodes(1000, 0)).memory
+    assert {run.node for run in region.runs} == {0}
+
+
 @pytest.mark.parametrize("regions,pages", [(1, 25_000_000), (5000, 5000)])
 def test_a_plan_for_100_gb_stays_under_1_mb(regions: int, pages: int, tmp_path: Path) -> None:
     """100 GB of memory, homes as mixed as can be: neighbouring samples never agree."""
