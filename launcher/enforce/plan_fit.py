@@ -4,7 +4,7 @@ for one machine made to fit another: groups of threads stay together as far as i
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import msgspec
@@ -159,8 +159,8 @@ def _shape(machine: Machine) -> str:
 def remap_plan(plan: Plan, machine: Machine) -> Plan:
     """The plan with every node, cpu and run translated to `machine`.
 
-    Groups keep together; a group larger than a node is cut only while nodes would stay empty. Within a node
-    threads take the cpus in turn, those of a lane one cpu. Raises UsageError when the machine has no cpus.
+    Groups keep together, but for those larger than the largest node. Within a node threads take the cpus in
+    turn, those of a lane one cpu. Raises UsageError when the machine has no cpus.
     """
     if not machine.cpu_nodes:
         raise UsageError("the machine has no node with cpus", "check it with 'nmap machine local'")
@@ -228,31 +228,51 @@ def _whole_nodes(plan: Plan) -> bool:
 
 
 def _cut(groups: dict[int, Group], machine: Machine) -> list[tuple[int, Group]]:
-    """(node of the plan, threads), groups larger than the largest node cut while nodes are to spare."""
+    """(node of the plan, threads), groups larger than the largest node cut, threads of a lane together.
+
+    Where all have a cpu each, into pieces that fill such a node, else into equal ones while a node is empty.
+    """
     capacity = max(len(node.cpus) for node in machine.cpu_nodes)
     spare = len(machine.cpu_nodes) - len(groups)
+    enough = sum(map(_seats, groups.values())) <= len(machine.cpus)
     pieces: list[tuple[int, Group]] = []
     for origin in sorted(groups):
-        group = groups[origin]
-        count = min(-(-len(group) // capacity), 1 + max(spare, 0))
+        lanes = _by_lane(groups[origin])
+        count = -(-len(lanes) // capacity)
+        if enough:
+            edges = [min(capacity * piece, len(lanes)) for piece in range(count + 1)]
+        else:
+            count = min(count, 1 + max(spare, 0))
+            edges = [len(lanes) * piece // count for piece in range(count + 1)]
         spare -= count - 1
-        edges = [len(group) * piece // count for piece in range(count + 1)]
-        pieces += [(origin, group[a:b]) for a, b in pairwise(edges)]
+        pieces += [(origin, [*chain.from_iterable(lanes[a:b])]) for a, b in pairwise(edges)]
     return pieces
+
+
+def _by_lane(group: Group) -> list[Group]:
+    """A group's threads, those of a lane together, in the order of their first ones."""
+    lanes: dict[tuple[str, ...], Group] = defaultdict(list)
+    for thread in group:
+        lanes[_lane_of(thread)].append(thread)
+    return list(lanes.values())
+
+
+def _seats(group: Group) -> int:
+    return len(_by_lane(group))
 
 
 def _nodes_of_pieces(pieces: Sequence[Group], machine: Machine) -> list[int]:
     """Node of each piece: in order where there is a node for each that holds it, else the largest first to
     the node with most room."""
-    nodes = machine.cpu_nodes
-    if len(pieces) <= len(nodes) and all(
-        len(piece) <= len(node.cpus) for piece, node in zip(pieces, nodes, strict=False)
+    nodes, sizes = machine.cpu_nodes, [_seats(piece) for piece in pieces]
+    if len(sizes) <= len(nodes) and all(
+        size <= len(node.cpus) for size, node in zip(sizes, nodes, strict=False)
     ):
-        return [nodes[index].id for index in range(len(pieces))]
+        return [nodes[index].id for index in range(len(sizes))]
     filled = {node.id: 0 for node in nodes}
-    found = [0] * len(pieces)
-    for index in sorted(range(len(pieces)), key=lambda i: -len(pieces[i])):
-        size = len(pieces[index])
+    found = [0] * len(sizes)
+    for index in sorted(range(len(sizes)), key=lambda i: -sizes[i]):
+        size = sizes[index]
         best = min(nodes, key=lambda node: ((filled[node.id] + size) / len(node.cpus), node.id))
         filled[best.id] += size
         found[index] = best.id

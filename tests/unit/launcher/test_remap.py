@@ -146,3 +146,24 @@ def test_threads_of_several_creators_in_a_lane_keep_one_cpu() -> None:
     plan = msgspec.structs.replace(plan, threads=(plan.threads[0], *threads))
     moved = [thread.cpus for thread in remap_plan(plan, shape([4])).threads[1:]]
     assert len(set(moved)) == 3 and moved[3:] == moved[:3]
+
+
+def doubled(plan: Plan) -> int:
+    """Threads that have not a cpu of their own."""
+    return len(plan.threads) - len({thread.cpus for thread in plan.threads})
+
+
+def test_groups_larger_than_a_node_are_cut_so_that_each_thread_has_a_cpu() -> None:
+    pieces = remap_plan(plan_of([0] * 8, shape([8])), shape([5, 3]))
+    assert ([len(group) for group in groups(pieces)], doubled(pieces)) == ([5, 3], 0)
+    pieces = remap_plan(plan_of([0] * 4 + [1] * 4, shape([4, 4])), shape([3, 3, 3]))
+    assert doubled(pieces) == 0
+    crowded = remap_plan(plan_of([0] * 8 + [1] * 8, shape([8, 8])), shape([2, 2]))
+    assert [len(group) for group in groups(crowded)] == [8, 8]
+
+
+def test_threads_that_follow_one_another_are_no_reason_to_cut_a_group() -> None:
+    plan = plan_of([0] * 8, shape([8]))
+    threads = tuple(msgspec.structs.replace(t, lane=1 + t.thread % 2) for t in plan.threads)
+    moved = remap_plan(msgspec.structs.replace(plan, threads=threads), shape([2, 2]))
+    assert {(thread.node, thread.cpus) for thread in moved.threads} == {(1, (0,)), (1, (1,))}
