@@ -55,7 +55,10 @@ def read_tree(data: bytes, source: str) -> Topology:
             root = _extract(data, folder, source)
         except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError) as error:
             raise UsageError(f"{source}: damaged: {error}", _HINT) from error
-        return read_sysfs(root)
+        try:
+            return read_sysfs(root)
+        except UsageError as error:  # it names the place where the tree was unpacked
+            raise UsageError(error.what.replace(str(folder), source), error.hint) from error
 
 
 def _extract(data: bytes, folder: Path, source: str) -> Path:

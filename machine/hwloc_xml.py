@@ -5,7 +5,6 @@ packages, and in how distances are written. What a process may not use (disallow
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
 from numaplan.common import UsageError
@@ -14,7 +13,8 @@ from .caches import FoundCache, cache_kinds
 from .cpusets import parse_mask
 from .hwloc_distances import read_distances
 from .levels import with_groups
-from .topology import Core, Node, Topology
+from .localities import Locality, nodes_of
+from .topology import Core, Topology, read_from
 
 _HINT = "export it again, for example with 'lstopo machine.xml'"
 _INSTRUCTION_CACHE = "2"  # the attribute cache_type
@@ -22,39 +22,27 @@ _MEMORY_LIMIT = 1 << 60
 _MAIN_MEMORY = ("", "DRAM")
 
 
-@dataclass(frozen=True)
-class _Locality:
-    """A NUMA node as the file has it: hwloc gives a node without cpus those that it is near to."""
-
-    id: int
-    cpus: frozenset[int]
-    memory: int
-    main: bool
-    allowed: bool
-
-
 def parse_hwloc_xml(data: bytes, where: str) -> Topology:
     """The machine an hwloc XML file describes; `where` names it in errors.
 
-    Several nodes can be near to the same cpus: these go to the one with the narrowest locality, main memory
-    first, then the lowest id; the others become memory-only. Raises UsageError for what is no topology.
+    Several nodes can be near to the same cpus (see `nodes_of`). Raises UsageError for what is no topology.
     """
     root = _parse(data, where)
     top = next((child for child in root if child.tag == "object"), None)
     if root.tag != "topology" or top is None:
         raise UsageError(f"{where}: no hwloc topology", _HINT)
     usable = _usable_cpus(top, root, where)
-    localities = _localities(top, usable, where)
-    nodes = _nodes(localities)
+    nodes = nodes_of(_localities(top, usable, where))
     if not any(node.cpus for node in nodes):
         raise UsageError(f"{where}: no usable cpu", _HINT)
-    return Topology(
-        name=_name(top, where),
-        nodes=tuple(nodes),
-        distances=read_distances(root, [node.id for node in nodes], where),
-        cores=_cores(top, {cpu: node.id for node in nodes for cpu in node.cpus}, where),
-        caches=cache_kinds(_caches(top, where), {cpu for node in nodes for cpu in node.cpus}),
-    )
+    with read_from(where, _HINT):
+        return Topology(
+            name=_name(top, where),
+            nodes=tuple(nodes),
+            distances=read_distances(root, [node.id for node in nodes], where),
+            cores=_cores(top, {cpu: node.id for node in nodes for cpu in node.cpus}, where),
+            caches=cache_kinds(_caches(top, where), {cpu for node in nodes for cpu in node.cpus}),
+        )
 
 
 def _parse(data: bytes, where: str) -> Xml.Element:
@@ -100,7 +88,7 @@ def _memory(element: Xml.Element, where: str) -> int:
     return memory
 
 
-def _localities(top: Xml.Element, usable: frozenset[int], where: str) -> list[_Locality]:
+def _localities(top: Xml.Element, usable: frozenset[int], where: str) -> list[Locality]:
     allowed = _set(top, "allowed_nodeset", where)
     found = []
     for element in top.iter("object"):
@@ -109,22 +97,9 @@ def _localities(top: Xml.Element, usable: frozenset[int], where: str) -> list[_L
             cpus = (_set(element, "cpuset", where) or frozenset()) & usable
             main = element.get("subtype", "") in _MAIN_MEMORY
             may_use = allowed is None or node in allowed
-            found.append(_Locality(node, cpus, _memory(element, where), main, may_use))
+            found.append(Locality(node, cpus, _memory(element, where), main, may_use))
     # Format 1 leaves the node out on machines with one.
-    return found or [_Locality(0, usable, _memory(top, where), True, True)]
-
-
-def _nodes(localities: list[_Locality]) -> list[Node]:
-    owner: dict[int, int] = {}
-    for place in sorted(localities, key=lambda place: (len(place.cpus), not place.main, place.id)):
-        for cpu in place.cpus:
-            owner.setdefault(cpu, place.id)
-    nodes = []
-    for place in sorted(localities, key=lambda place: place.id):
-        cpus = tuple(sorted(cpu for cpu in place.cpus if owner[cpu] == place.id))
-        if cpus or place.allowed:
-            nodes.append(Node(id=place.id, cpus=cpus, memory_bytes=place.memory if place.allowed else 0))
-    return nodes
+    return found or [Locality(0, usable, _memory(top, where))]
 
 
 def _name(top: Xml.Element, where: str) -> str:

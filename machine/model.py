@@ -9,7 +9,7 @@ import msgspec
 
 from numaplan.common import BAD_JSON, UsageError, read_document, reviewable_json
 
-from .topology import SCHEMA, Node, Topology
+from .topology import SCHEMA, Node, Topology, read_from
 
 if TYPE_CHECKING:  # nlaunch reads machines and must not wait for numpy
     import networkx as nx
@@ -49,7 +49,8 @@ class Machine(Topology, frozen=True, kw_only=True, omit_defaults=True, dict=True
     def from_json(data: bytes | str, where: str = "machine.json") -> "Machine":
         """The machine of a machine.json's text; raises UsageError naming `where` and the wrong field."""
         try:
-            return msgspec.json.decode(data, type=Machine)
+            with read_from(where):
+                return msgspec.json.decode(data, type=Machine)
         except BAD_JSON as error:
             raise UsageError(f"{where}: {error}", _FORMAT) from error
 

@@ -14,7 +14,8 @@ from numaplan.common import UsageError
 from .caches import FoundCache, cache_kinds
 from .cpusets import parse_list, parse_mask
 from .levels import with_groups
-from .topology import Core, Node, Topology
+from .localities import Locality, nodes_of
+from .topology import Core, Node, Topology, read_from
 
 _FILE_LIMIT = 1 << 20
 _MEMORY = re.compile(r"MemTotal:\s*(\d{1,15})\s*kB")
@@ -24,6 +25,7 @@ _CACHE_FOLDER = re.compile(r"index(\d{1,3})")
 _CACHE_SIZE = re.compile(r"(\d{1,10})([KMG]?)")
 _UNITS = ("package_cpus_list", "core_siblings_list", "die_cpus_list", "cluster_cpus_list")
 _HINT = "give the root of a tree with sys/devices/system inside"
+_INSTEAD = "describe the machine in a machine.json instead; 'nmap machine 2x2 --json' shows the format"
 
 
 def read_sysfs(root: str | os.PathLike[str] = "/", restrict: bool | None = None) -> Topology:
@@ -38,20 +40,18 @@ def read_sysfs(root: str | os.PathLike[str] = "/", restrict: bool | None = None)
     cpus, mems = _allowed(tree, local) if (local if restrict is None else restrict) else (None, None)
     online = _online_cpus(tree) or set(cpus or ())  # a sandbox may hide sysfs: what we may use is there
     usable = online if cpus is None else online & cpus
-    found = _nodes(tree, usable)
-    if not found:
-        found = [Node(id=0, cpus=tuple(sorted(usable)), memory_bytes=_memory(tree / "proc/meminfo"))]
-    kept = [node for node in found if mems is None or node.cpus or node.id in mems]
-    nodes = [n if mems is None or n.id in mems else Node(id=n.id, cpus=n.cpus) for n in kept]
+    found = _localities(tree, usable, mems)
+    nodes = nodes_of(found)
     if not any(node.cpus for node in nodes):
         raise UsageError(f"{tree}: no cpus in sys/devices/system/cpu", _HINT)
-    return Topology(
-        name="local" if local else tree.resolve().name,
-        nodes=tuple(nodes),
-        distances=_distances(tree, [node.id for node in found], [node.id for node in nodes]),
-        cores=_cores(tree, nodes),
-        caches=cache_kinds(_caches(tree, usable), {cpu for node in nodes for cpu in node.cpus}),
-    )
+    with read_from(str(tree), _INSTEAD):
+        return Topology(
+            name="local" if local else tree.resolve().name,
+            nodes=tuple(nodes),
+            distances=_distances(tree, [place.id for place in found], [node.id for node in nodes]),
+            cores=_cores(tree, nodes),
+            caches=cache_kinds(_caches(tree, usable), {cpu for node in nodes for cpu in node.cpus}),
+        )
 
 
 def _read(path: Path) -> str | None:
@@ -85,15 +85,18 @@ def _online_cpus(tree: Path) -> set[int]:
     return {cpu for cpu, entry in _folders(folder, _CPU_FOLDER) if (_read(entry / "online") or "1")[0] != "0"}
 
 
-def _nodes(tree: Path, usable: set[int]) -> list[Node]:
-    nodes = []
-    for node_id, folder in _folders(tree / "sys/devices/system/node", _NODE_FOLDER):
+def _localities(tree: Path, usable: set[int], mems: set[int] | None) -> list[Locality]:
+    found = []
+    for node, folder in _folders(tree / "sys/devices/system/node", _NODE_FOLDER):
         cpus = _ids(folder / "cpulist")
         if cpus is None:
             cpus = parse_mask(_read(folder / "cpumap") or "0", str(folder / "cpumap"))
-        memory = _memory(folder / "meminfo")
-        nodes.append(Node(id=node_id, cpus=tuple(c for c in cpus if c in usable), memory_bytes=memory))
-    return nodes
+        allowed = mems is None or node in mems
+        found.append(Locality(node, frozenset(cpus) & usable, _memory(folder / "meminfo"), allowed=allowed))
+    # Kernels without NUMA have no such folder: the machine is one node.
+    return found or [
+        Locality(0, frozenset(usable), _memory(tree / "proc/meminfo"), allowed=mems is None or 0 in mems)
+    ]
 
 
 def _memory(path: Path) -> int:

@@ -3,6 +3,9 @@
 This is the content of a machine.json, and what every reader returns.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import msgspec
 
 from numaplan.common import UsageError
@@ -15,6 +18,7 @@ MAX_CACHE_LEVEL = 9
 MAX_CACHE_BYTES = 1 << 40
 MAX_CACHE_WAYS = 1 << 20
 MAX_LEVELS = 32  # between a node and a core; real machines have three or four
+_NO_SOURCE = "machine: "  # begins what is said of facts, until it is known where they were read from
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -69,6 +73,20 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         _check(self)
+
+
+@contextmanager
+def read_from(source: str, hint: str = "") -> Iterator[None]:
+    """Around the making of a Topology: facts that cannot be are said to be those of `source`.
+
+    hint: what to do about them, where that is not to correct a machine.json.
+    """
+    try:
+        yield
+    except UsageError as error:
+        if not error.what.startswith(_NO_SOURCE):
+            raise
+        raise UsageError(f"{source}: {error.what.removeprefix(_NO_SOURCE)}", hint or error.hint) from error
 
 
 def _check(machine: Topology) -> None:

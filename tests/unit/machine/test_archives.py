@@ -96,3 +96,9 @@ def test_a_tree_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "box").write_bytes(archive(TREE))
     with pytest.raises(UsageError, match="more than 3 files"):
         Machine.load(str(tmp_path / "box"))
+
+
+def test_what_is_wrong_with_a_packed_tree_is_said_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "box").write_bytes(archive({"far/sys/devices/system/cpu/online": b"\n"}))
+    with pytest.raises(UsageError, match=f"^{tmp_path}/box/far: no cpus"):
+        Machine.load(str(tmp_path / "box"))

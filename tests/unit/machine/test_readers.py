@@ -10,7 +10,7 @@ from numaplan.common import UsageError
 from numaplan.machine import Machine
 from numaplan.machine.builtin import BUILT_IN
 from numaplan.machine.cpusets import format_list, parse_list, parse_mask
-from tests.support.machines import hwloc_machine, sysfs_machine
+from tests.support.machines import Tree, hwloc_machine, sysfs_machine
 
 CPU_SETS = st.sets(st.integers(0, 300), max_size=40)
 
@@ -50,34 +50,6 @@ def test_bad_lists(text: str) -> None:
 def test_bad_masks(text: str) -> None:
     with pytest.raises(UsageError, match="somewhere"):
         parse_mask(text, "somewhere")
-
-
-class Tree:
-    """A sysfs tree under construction."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def put(self, path: str, text: str) -> None:
-        place = self.root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
-
-    def cpu(self, cpu: int, siblings: str, shared: str) -> None:
-        base = f"sys/devices/system/cpu/cpu{cpu}"
-        self.put(f"{base}/topology/thread_siblings_list", siblings)
-        for index, (level, kind, cpus) in enumerate(
-            ((1, "Data", str(cpu)), (1, "Instruction", str(cpu)), (3, "Unified", shared))
-        ):
-            self.put(f"{base}/cache/index{index}/level", f"{level}\n")
-            self.put(f"{base}/cache/index{index}/type", f"{kind}\n")
-            self.put(f"{base}/cache/index{index}/shared_cpu_list", cpus)
-
-    def node(self, node: int, cpus: str, kib: int, distance: str) -> None:
-        base = f"sys/devices/system/node/node{node}"
-        self.put(f"{base}/cpulist", cpus)
-        self.put(f"{base}/meminfo", f"Node {node} MemTotal:  {kib} kB\nNode {node} MemFree: 1 kB\n")
-        self.put(f"{base}/distance", distance)
 
 
 @pytest.fixture
