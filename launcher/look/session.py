@@ -25,6 +25,8 @@ from .read.groups import with_children
 from .read.snapshot import ROOT
 
 if TYPE_CHECKING:
+    from numaplan.machine import Machine
+
     from .find.findings import Answer
     from .find.view import View
 
@@ -80,10 +82,11 @@ def look_at_program(argv: Sequence[str], shown: Shown) -> int:
     """Run a program, look at it while it runs, and return its exit code.
 
     The last look that was possible is shown when it has ended, so that what both say is not mixed. With JSON
-    on stdout, what the program writes there goes to stderr.
+    on stdout, what the program writes there goes to stderr. Raises NumaplanError, before anything is started,
+    where there is no such program or the machine cannot be read.
     """
     find_program(argv)
-    attendant = _Attendant(shown)
+    attendant = _Attendant(whole_machine(), shown)
     try:
         code = run_program(
             argv,
@@ -111,7 +114,8 @@ class _Attendant:
     last: the last look that was not cut short.
     """
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, machine: "Machine", shown: Shown) -> None:
+        self._machine = machine
         self._shown = shown
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -129,11 +133,10 @@ class _Attendant:
             self._thread.join()
 
     def _run(self, pid: int) -> None:
-        machine = whole_machine()
         seconds = min(FIRST_SECONDS, self._shown.seconds)
         while not self._ended.is_set():
             with suppress(NumaplanError):
-                self.last = look(machine, lambda: with_children(ROOT, [pid]), seconds, self._ended.wait)
+                self.last = look(self._machine, lambda: with_children(ROOT, [pid]), seconds, self._ended.wait)
                 self._shown.write(*self.last)
             if seconds >= self._shown.seconds and not self._shown.watch:
                 return

@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from numaplan.common import NotSoError
+from numaplan.common import NotSoError, UsageError
+from numaplan.launcher.look import session
 from numaplan.launcher.look.look import look, whole_machine
 from numaplan.launcher.look.read.groups import with_children
 from tests.support.commands import BIN, clean_environment, one_line_error, run, succeed
@@ -54,6 +55,19 @@ def test_a_programs_output_and_exit_code_are_its_own(tmp_path: Path) -> None:
     done = run(*words[:2], "--json", *words[2:])  # on stdout there is one document
     assert (done.returncode, done.stderr) == (7, b"done\n")
     assert msgspec.json.decode(done.stdout)["processes"]
+
+
+def test_a_machine_that_cannot_be_read_is_said_before_the_program_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def unreadable() -> None:
+        raise UsageError("/: no cpus")
+
+    monkeypatch.setattr(session, "whole_machine", unreadable)
+    shown = session.Shown(as_json=False, metrics="", seconds=0.1, watch=False)
+    with pytest.raises(UsageError, match="no cpus"):
+        session.look_at_program(["touch", str(tmp_path / "started")], shown)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_program_that_ends_at_once() -> None:
