@@ -13,7 +13,7 @@ from .caches import FoundCache, cache_kinds
 from .cpusets import parse_mask
 from .hwloc_distances import read_distances
 from .levels import with_groups
-from .localities import Locality, nodes_of
+from .localities import Locality, nodeless, nodes_of
 from .topology import Core, Topology, read_from
 
 _HINT = "export it again, for example with 'lstopo machine.xml'"
@@ -39,6 +39,7 @@ def parse_hwloc_xml(data: bytes, where: str) -> Topology:
         return Topology(
             name=_name(top, where),
             nodes=tuple(nodes),
+            nodeless_cpus=nodeless(usable, nodes),
             distances=read_distances(root, [node.id for node in nodes], where),
             cores=_cores(top, {cpu: node.id for node in nodes for cpu in node.cpus}, where),
             caches=cache_kinds(_caches(top, where), {cpu for node in nodes for cpu in node.cpus}),

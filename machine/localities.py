@@ -1,6 +1,6 @@
 """NUMA nodes as a kernel or a file lists them, where one cpu can be in several lists."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -31,3 +31,8 @@ def nodes_of(listed: Collection[Locality]) -> list[Node]:
         if cpus or place.allowed:
             nodes.append(Node(id=place.id, cpus=cpus, memory_bytes=place.memory if place.allowed else 0))
     return nodes
+
+
+def nodeless(usable: Iterable[int], nodes: Iterable[Node]) -> tuple[int, ...]:
+    """The cpus that are in none of the nodes, as where a node is offline or left out of a file."""
+    return tuple(sorted(set(usable).difference(*(node.cpus for node in nodes))))

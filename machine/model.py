@@ -9,6 +9,7 @@ import msgspec
 
 from numaplan.common import BAD_JSON, UsageError, read_document, reviewable_json
 
+from .cpusets import format_list
 from .topology import SCHEMA, Node, Topology, read_from
 
 if TYPE_CHECKING:  # nlaunch reads machines and must not wait for numpy
@@ -82,6 +83,13 @@ class Machine(Topology, frozen=True, kw_only=True, omit_defaults=True, dict=True
     def node_of_cpu(self) -> dict[int, int]:
         """Node id of each cpu."""
         return {cpu: node.id for node in self.nodes for cpu in node.cpus}
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What people should hear of it before they plan for it."""
+        count = len(self.nodeless_cpus)
+        cpus = f"{count} cpu{'s' * (count != 1)} ({format_list(self.nodeless_cpus)})"
+        return (f"{cpus} left out: in no node here",) if count else ()
 
     @cached_property
     def distance_rows(self) -> tuple[tuple[float, ...], ...]:

@@ -14,7 +14,7 @@ from numaplan.common import UsageError
 from .caches import FoundCache, cache_kinds
 from .cpusets import parse_list, parse_mask
 from .levels import with_groups
-from .localities import Locality, nodes_of
+from .localities import Locality, nodeless, nodes_of
 from .topology import Core, Node, Topology, read_from
 
 _FILE_LIMIT = 1 << 20
@@ -48,6 +48,7 @@ def read_sysfs(root: str | os.PathLike[str] = "/", restrict: bool | None = None)
         return Topology(
             name="local" if local else tree.resolve().name,
             nodes=tuple(nodes),
+            nodeless_cpus=nodeless(usable, nodes),
             distances=_distances(tree, [place.id for place in found], [node.id for node in nodes]),
             cores=_cores(tree, nodes),
             caches=cache_kinds(_caches(tree, usable), {cpu for node in nodes for cpu in node.cpus}),

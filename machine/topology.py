@@ -58,6 +58,7 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Topology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The facts of a NUMA machine; matrices follow the order of `nodes`, whose ids may be sparse.
 
+    nodeless_cpus: those that could be used if it were known which node they are near to.
     distances: (K, K), 10 on the diagonal where firmware is sane; latency_ns: (K, K), from cpus of the row's
     node to memory of the column's; bandwidth_mb_s: (K, K) likewise. Empty means unknown.
     """
@@ -65,6 +66,7 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     schema: str = SCHEMA
     name: str = ""
     nodes: tuple[Node, ...]
+    nodeless_cpus: tuple[int, ...] = ()
     distances: tuple[tuple[float, ...], ...] = ()
     cores: tuple[Core, ...] = ()
     caches: tuple[Cache, ...] = ()

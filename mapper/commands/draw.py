@@ -27,12 +27,14 @@ MOST_THREADS = 64  # of a node or pool
 
 
 def show_machine(machine: Machine) -> None:
-    """Nodes as boxes, then the distances."""
+    """Nodes as boxes, what is odd, then the distances."""
     console = make_console()
     nodes = f"{len(machine.nodes)} node{'s' * (len(machine.nodes) != 1)}"
     console.print(machine.name or "machine", style="bold", end="")
     console.print(f": {nodes}, {len(machine.cpus)} cpus")
     console.print(Columns([_node_box(node) for node in machine.nodes]))
+    for note in machine.notes:
+        console.print(note, soft_wrap=True)
     if 1 < len(machine.nodes) <= MOST_NODES:
         table = Table(box=None)
         for name in ("distance", *map(str, machine.node_ids)):

@@ -94,7 +94,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         },
     )
     said = workload.notes if task.timed else (*workload.notes, *workload.not_balanced)
-    return Planned(plan, (*said, *found.notes), found.larger)
+    return Planned(plan, (*machine.notes, *said, *found.notes), found.larger)
 
 
 def _program(workload: Workload, thread: int) -> str | msgspec.UnsetType:

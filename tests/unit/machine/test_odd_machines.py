@@ -48,3 +48,13 @@ def test_errors_name_what_was_read(tree: Tree, tmp_path: Path) -> None:
     file.write_text('{"nodes": [{"id": 0, "cpus": [1]}, {"id": 1, "cpus": [1]}]}')
     with pytest.raises(UsageError, match=f"^{file}: a cpu is listed twice .* correct 'nodes'$"):
         Machine.load(str(file))
+
+
+def test_cpus_in_no_node_are_named(tree: Tree) -> None:
+    """Their node may be offline, or not in the file."""
+    tree.node(1, "1", 1, "10")
+    for machine in (sysfs_machine(tree.root), hwloc_machine(xml("0x2"), "box.xml")):
+        assert (machine.cpus, machine.nodeless_cpus) == ((1,), (0, 2, 3))
+        assert machine.notes == ("3 cpus (0,2-3) left out: in no node here",)
+        assert Machine.from_json(machine.to_json()).nodeless_cpus == (0, 2, 3)
+    assert not Machine.load("2x2").notes and b"nodeless" not in Machine.load("2x2").to_json()

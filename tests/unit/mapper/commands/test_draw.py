@@ -76,3 +76,11 @@ def test_machine_fits(
     shown = capsys.readouterr().out
     assert "…" not in shown and max(map(len, shown.splitlines())) <= width
     assert ("distance " in shown) != ("too many" in shown)
+
+
+def test_cpus_that_the_machine_leaves_out_are_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    machine = replace(Machine.load("2x32"), nodeless_cpus=(70,))
+    show_machine(machine)
+    assert capsys.readouterr().out.count("1 cpu (70) left out: in no node here\n") == 1
+    notes = make_plan(WORKLOAD, machine, PlanOptions(effort="fast")).notes
+    assert notes.count("1 cpu (70) left out: in no node here") == 1
