@@ -19,12 +19,16 @@ class FoundCache(msgspec.Struct, frozen=True):
 
 def cache_kinds(found: Iterable[FoundCache], usable: Collection[int]) -> tuple[Cache, ...]:
     """The kinds of caches by level, the larger first; cpus that are not usable are left out, and so is
-    a cache that none of these has or whose size is not known."""
+    a cache that none of these has, whose size is not known, or that shares a cpu with one of its level that
+    was found before: firmware may say so, and one wrong cache must not make a machine unreadable."""
+    taken: dict[int, set[int]] = {}
     shares: dict[tuple[int, int, int, bool | None], set[tuple[int, ...]]] = {}
     known = frozenset(usable)
     for one in found:
         cpus = tuple(sorted(one.cpus & known))
-        if cpus and usable_cache(one.level, one.bytes, one.ways):
+        level = taken.setdefault(one.level, set())
+        if cpus and usable_cache(one.level, one.bytes, one.ways) and level.isdisjoint(cpus):
+            level.update(cpus)
             shares.setdefault((one.level, one.bytes, one.ways, one.inclusive), set()).add(cpus)
     return tuple(
         Cache(level=level, bytes=size, ways=ways, inclusive=inclusive, cpus=tuple(sorted(groups)))

@@ -55,6 +55,24 @@ def test_a_cache_that_sysfs_describes_wrongly_is_left_out(tree: Path, facts: dic
     assert {cache.level for cache in sysfs_machine(tree).caches} == {1, 2}
 
 
+def test_a_cache_that_overlaps_another_of_its_level_is_left_out(tree: Path) -> None:
+    put(tree, 0, 3, shared_cpu_list="0")
+    put(tree, 1, 3, shared_cpu_list="1-2")
+    put(tree, 2, 3, shared_cpu_list="0-2")
+    assert [c.cpus for c in sysfs_machine(tree).caches if c.level == 3] == [((0,), (1, 2))]
+    put(tree, 1, 3, shared_cpu_list="0-1")
+    assert [c.cpus for c in sysfs_machine(tree).caches if c.level == 3] == [((0,),)]
+
+    cpus = "".join(f'<object type="PU" os_index="{cpu}"/>' for cpu in range(3))
+    caches = "".join(
+        f'<object type="L3Cache" cpuset="{cpus}" depth="3" cache_size="{size}"/>'
+        for cpus, size in (("0x3", 1 << 20), ("0x6", 2 << 20), ("0x4", 1 << 20))
+    )
+    top = f'<object type="Machine" os_index="0" cpuset="0x7">{cpus}{caches}</object>'
+    machine = hwloc_machine(f'<topology version="2.0">{top}</topology>'.encode(), "m.xml")
+    assert [(c.bytes, c.cpus) for c in machine.caches] == [(1 << 20, ((0, 1), (2,)))]
+
+
 def test_caches_of_an_hwloc_file() -> None:
     def cache(kind: str, depth: int, cpuset: str, inside: str, inclusive: int) -> str:
         facts = f'depth="{depth}" cache_size="1048576" cache_associativity="{-1 if depth == 1 else 16}"'
