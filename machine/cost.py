@@ -76,7 +76,10 @@ class Cost(msgspec.Struct, frozen=True):
 
 def latencies(machine: Machine) -> Floats:
     """(K, K) ns that cpus of the row's node wait for memory of the column's, unloaded."""
-    usual = LOCAL_NS + MORE_NS * np.maximum(machine.distance_matrix - LOCAL_DISTANCE, 0.0)
+    local = np.diag(machine.distance_matrix)
+    # Users and some firmware count from another number than 10; of zeros nobody knows from which.
+    unit = min(local[local > 0].tolist(), default=LOCAL_DISTANCE) / LOCAL_DISTANCE
+    usual = LOCAL_NS + MORE_NS * np.maximum(machine.distance_matrix / unit - LOCAL_DISTANCE, 0.0)
     if not machine.latency_ns:
         return usual
     known = np.array(machine.latency_ns, np.float64)

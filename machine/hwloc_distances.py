@@ -1,15 +1,25 @@
 """Distances between NUMA nodes in hwloc XML files, in every way the formats 1, 2 and 3 write them."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 from numaplan.common import UsageError
 
-_LATENCY = 4  # hwloc_distances_kind_e: the values mean latency
+_KERNEL, _LATENCY = 1, 4  # hwloc_distances_kind_e: they come from the kernel; they mean latency
 _HINT = "export it again, for example with 'lstopo machine.xml'"
 _LIMIT = 1e9
+_LOCAL = 10.0  # what the kernel gives a node's own memory
 
 Rows = tuple[tuple[float, ...], ...]
+
+
+class _Matrix(NamedTuple):
+    """doubt: the less, the likelier it is the kernel's own; ids: of its nodes; rows: in their order."""
+
+    doubt: int
+    ids: list[int]
+    rows: list[list[float]]
 
 
 def read_distances(root: Xml.Element, nodes: Sequence[int], where: str) -> Rows:
@@ -19,20 +29,15 @@ def read_distances(root: Xml.Element, nodes: Sequence[int], where: str) -> Rows:
     """
     found = [matrix for element in root.iter("distances2") if (matrix := _format_2(element, root, where))]
     found = found or [matrix for matrix in _format_1(root, where) if matrix]
-    # Several matrices: the kernel's own is named, older files leave the name out.
-    for _named, ids, rows in sorted(found, key=lambda matrix: not matrix[0]):
-        if set(nodes) <= set(ids):
-            order = [ids.index(node) for node in nodes]
-            return tuple(tuple(rows[a][b] for b in order) for a in order)
+    for matrix in sorted(found, key=lambda matrix: matrix.doubt):
+        if set(nodes) <= set(matrix.ids):
+            order = [matrix.ids.index(node) for node in nodes]
+            return tuple(tuple(matrix.rows[a][b] for b in order) for a in order)
     return ()
 
 
-Matrix = tuple[bool, list[int], list[list[float]]]
-
-
-def _format_2(element: Xml.Element, root: Xml.Element, where: str) -> Matrix | None:
-    kind = element.get("kind", "")
-    name = element.get("name", "NUMALatency" if kind.isdecimal() and int(kind[:9]) & 1 else "")
+def _format_2(element: Xml.Element, root: Xml.Element, where: str) -> _Matrix | None:
+    kind, name = element.get("kind", ""), element.get("name")
     if element.get("type") != "NUMANode" or not (kind.isdecimal() and int(kind[:9]) & _LATENCY):
         return None
     ids = [int(value) for value in _numbers(element, "indexes", where)]
@@ -42,20 +47,31 @@ def _format_2(element: Xml.Element, root: Xml.Element, where: str) -> Matrix | N
         if not all(value.isdecimal() for value in names):
             raise UsageError(f"{where}: distances between nodes that do not exist", _HINT)
         ids = [int(value) for value in names]
-    return name == "NUMALatency", ids, _square(_numbers(element, "u64values", where), ids, where)
+    rows = _square(_numbers(element, "u64values", where), ids, where)
+    doubt = 0 if name == "NUMALatency" else _doubt(rows, kernel=name is None and int(kind[:9]) & _KERNEL > 0)
+    return _Matrix(doubt, ids, rows)
 
 
-def _format_1(root: Xml.Element, where: str) -> list[Matrix | None]:
+def _doubt(rows: list[list[float]], *, kernel: bool) -> int:
+    """Of a matrix that its name does not tell.
+
+    kernel: the file says that it is the kernel's, as older ones say of a user's, too.
+    """
+    local = all(row[place] == _LOCAL for place, row in enumerate(rows))
+    return (1 if kernel else 3) + (not local)
+
+
+def _format_1(root: Xml.Element, where: str) -> list[_Matrix | None]:
     """Format 1 writes relative values in the logical order of the nodes below the object that holds them."""
-    found: list[Matrix | None] = []
+    found: list[_Matrix | None] = []
     for holder in root.iter("object"):
         for element in holder.findall("distances"):
             ids = [int(o.get("os_index", "0")[:9]) for o in holder.iter("object") if _is_node(o)]
             if element.get("nbobjs") == str(len(ids)):
                 base = _number(element.get("latency_base", ""), where)
                 values = [_number(v.get("value", ""), where) for v in element.findall("latency")]
-                scaled = [round(value * base, 6) for value in values]
-                found.append((True, ids, _square(scaled, ids, where)))
+                rows = _square([round(value * base, 6) for value in values], ids, where)
+                found.append(_Matrix(_doubt(rows, kernel=True), ids, rows))
     return found
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from numaplan.machine import Machine, placement_cost
 from numaplan.machine.cost import (
@@ -29,6 +30,16 @@ def test_memory_waits_for_the_distance_to_its_node() -> None:
     far = placement_cost(MACHINE, [0], [[0, 1000]], accesses=[1e9])
     assert near.memory_ns == pytest.approx(1000 * 84 / OVERLAP)
     assert far.memory_ns == pytest.approx(1000 * 143 / OVERLAP)
+
+
+def test_distances_of_another_scale_wait_as_those_of_the_kernel() -> None:
+    def of(*rows: tuple[float, ...]) -> np.ndarray:
+        return latencies(replace(MACHINE, distances=rows))
+
+    assert of((1, 2), (2, 1)) == pytest.approx(of((10, 20), (20, 10)))
+    assert of((20, 60), (40, 20)) == pytest.approx(of((10, 30), (20, 10)))
+    assert of((10, 17), (17, 17))[1, 1] == LOCAL_NS + 7 * MORE_NS  # a node that is far from its own memory
+    assert of((0, 0), (0, 0)).tolist() == [[LOCAL_NS] * 2] * 2
 
 
 def test_what_the_machine_tells_goes_before_what_is_usual() -> None:

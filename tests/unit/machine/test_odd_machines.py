@@ -58,3 +58,26 @@ def test_cpus_in_no_node_are_named(tree: Tree) -> None:
         assert machine.notes == ("3 cpus (0,2-3) left out: in no node here",)
         assert Machine.from_json(machine.to_json()).nodeless_cpus == (0, 2, 3)
     assert not Machine.load("2x2").notes and b"nodeless" not in Machine.load("2x2").to_json()
+
+
+def test_of_matrices_without_a_name_the_one_from_10_is_the_kernel_s() -> None:
+    """A user can give hwloc others; before version 2.1 it wrote no names."""
+    nodes = xml("0x3", "0xc").removesuffix(b"</object></topology>")
+    user, kernel = "1 4 4 1", "10 20 20 10"
+
+    def version_2(values: str, facts: str = "") -> bytes:
+        ids = '<indexes length="3">0 1</indexes>'
+        start = f'<distances2 type="NUMANode" nbobjs="2" kind="5" indexing="os" {facts}>{ids}'
+        return f"{start}<u64values>{values}</u64values></distances2>".encode()
+
+    def version_1(values: str) -> bytes:
+        latencies = "".join(f'<latency value="{value}"/>' for value in values.split())
+        return f'<distances nbobjs="2" latency_base="1">{latencies}</distances>'.encode()
+
+    both = nodes + version_1(user) + version_1(kernel) + b"</object></topology>"
+    assert hwloc_machine(both, "m").distances == ((10, 20), (20, 10))
+    two, end = nodes + b"</object>", b"</topology>"
+    both = two + version_2(user) + version_2(kernel) + end
+    assert hwloc_machine(both, "m").distances == ((10, 20), (20, 10))
+    named = two + version_2(kernel) + version_2(user, 'name="NUMALatency"') + end
+    assert hwloc_machine(named, "m").distances == ((1, 4), (4, 1))
