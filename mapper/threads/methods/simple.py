@@ -22,7 +22,7 @@ def interleave(problem: Problem) -> Nodes:
 
 def random(problem: Problem) -> Nodes:
     """Compact, shuffled by the seed."""
-    return np.random.default_rng(problem.seed).permutation(compact(problem))
+    return np.random.default_rng(problem.seed % (1 << 64)).permutation(compact(problem))
 
 
 def _deal(problem: Problem, hand: int) -> Nodes:

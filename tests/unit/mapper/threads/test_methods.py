@@ -111,6 +111,13 @@ def test_simple_placements_on_uneven_machines() -> None:
     assert sorted(map_threads(comm, None, machine, "random", seed=1).tolist()) == [3, 3, 3, 3, 9, 9]
 
 
+@pytest.mark.parametrize("seed", [-5, -(1 << 70), 1 << 70])
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if not method.needs])
+def test_any_number_is_a_seed(name: str, seed: int) -> None:
+    one, again = (map_threads(np.ones((4, 4)), None, "2x2", name, seed=seed) for _ in range(2))
+    assert sorted(one.tolist()) == [0, 0, 1, 1] and one.tolist() == again.tolist()
+
+
 def test_caches_are_dealt_to_by_node_first() -> None:
     """Of two nodes one has three caches, and the other one as large as two of them."""
     machine = Machine.from_dict({"schema": "numaplan/machine/1", "nodes": [
