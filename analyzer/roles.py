@@ -69,6 +69,7 @@ class Roles(msgspec.Struct, frozen=True):
             if self.first is not None:
                 worker &= ~(self.first & answer)
             back = (self.returns >= MOSTLY) | self._in_teams(worker & (self.returns < MOSTLY))
+            back |= self._with_partners(worker & (self.returns == 0))
             answer = np.where(worker, back, answer)
         return answer
 
@@ -77,6 +78,17 @@ class Roles(msgspec.Struct, frozen=True):
         if self.partners is None or not workers.any():
             return False
         return all(float(np.median(of[workers])) >= TEAM for of in (self.own, self.partners))
+
+    def _with_partners(self, workers: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(N,) which of the threads whose shared memory is anybody's keep to partners, if they mostly do.
+
+        Blocks that a few threads read each look like memory for all: who reads whose is what tells.
+        """
+        if self.partners is None:
+            return np.zeros_like(workers)
+        told = workers & (self.partners >= 0)
+        mostly = bool(told.any()) and float(np.median(self.partners[told])) >= TEAM
+        return workers & (self.partners >= TEAM) & mostly
 
 
 def thread_roles(trace: Trace, samples: TraceSamples, lane: NDArray[np.int64] | None = None) -> Roles:

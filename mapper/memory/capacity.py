@@ -26,7 +26,7 @@ def fit_capacity(tables: Sequence[RunTable], machine: Machine) -> None:
 
     First the hottest go to faster memory near their node. Then overfull nodes give up what loses fewest local
     accesses a byte, cut where a part is enough, to the node with room that touches it most, else the nearest.
-    When nothing has room it stays, and the kernel decides. Nodes without memory take no part of what is spread.
+    When nothing has room it stays, and the kernel decides. What is spread is not on nodes without memory.
     """
     for table in tables:
         if table.interleave:

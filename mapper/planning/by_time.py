@@ -8,6 +8,8 @@ from ..memory.pages import PagePlan
 from ..plan_file.parts import CurrentPlacement, Predicted
 from ..threads.cost import node_indices
 from ..threads.problem import Nodes
+from ..threads.sparse import SparseMatrix
+from ..workload.roles.pools import exchanged_matrix
 from .by_threads import crowded
 from .cost.timed_task import TimedTask
 from .cost.unplanned import alone, in_order
@@ -60,7 +62,10 @@ def _predicted(
     task: PlanTask, timed: TimedTask, whole: TimedTask, found: Choice, by_thread: TimedTask
 ) -> Predicted:
     chosen, machine = found.chosen, task.machine
-    problem = problem_for(task.workload, task.usable, task.options, task.nodes)
+    # Whom a thread of a pool will talk to is not known: to each of the others as much.
+    comm = task.workload.comm
+    expected = comm if isinstance(comm, SparseMatrix) else exchanged_matrix(comm, timed.pools)
+    problem = problem_for(replace(task.workload, comm=expected), task.usable, task.options, task.nodes)
     places = node_indices(task.usable, timed.ids[chosen.places], problem.threads)
     local, memory = local_shares(timed, chosen)
     local_before, memory_before = local_shares(whole, found.alone)

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from numaplan.analyzer import TraceSamples, thread_roles
+from numaplan.analyzer.roles import Roles
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Trace
 from tests.support.traces import write_trace
 
@@ -129,3 +130,20 @@ def test_memory_does_not_grow_with_the_number_of_threads_times_that_of_regions(t
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert keeps.all() and peak < 100 << 20  # places of regions times threads are 2 GB
+
+
+@pytest.mark.parametrize(
+    ("partners", "keeps"),
+    [
+        ([0.0, 0.8, 0.7, 0.64, 0.9, -1.0, 0.0], [True, True, True, True, True, False, False]),
+        ([0.0, 0.24, 0.2, 0.06, 0.7, -1.0, 0.0], [True, False, False, False, False, False, False]),
+        ([0.0, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0], [True, False, False, False, False, False, False]),
+    ],
+)
+def test_blocks_that_a_few_others_read_are_not_anybody_s(partners: list[float], keeps: list[bool]) -> None:
+    """Who reads whose tells, if most of whom it is known keep to somebody; beside main, and two idle ones."""
+    own = np.array([0.6, 0.2, 0.15, 0.2, 0.2, 0.0, 0.2])
+    first = np.array([True, *[False] * 6])
+    returns = np.array([-1.0, *[0.0] * 6])
+    roles = Roles(own, np.eye(7), returns, first, np.array(partners))
+    assert roles.keeps.tolist() == keeps
