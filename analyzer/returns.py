@@ -2,8 +2,11 @@
 
 A page is visited, left, and visited again. Of memory that was made at one place in the code, the visits show
 how it is used: each thread comes back to its part, threads come back to it more or less, as those of a pool
-do that split up the work as it comes, or it is anybody's, which a table for all is, too.
+do that split up the work as it comes, or it is anybody's, which a table for all is, too. Memory whose pages
+have the same few visitors from the beginning to the end is a part of these, where threads keep to partners.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +22,22 @@ APART = 64  # of the run: samples of a page that are nearer to each other are of
 FEW = 50  # visits after another one, below which nothing is said of a place in the code
 COMES_BACK = 0.85  # of the visits after one's own, that must be one's own again
 CHANCE = 2.0  # times as often as by chance, up to which memory is anybody's
+FAR = 4  # of the run: a part of it that two visits of a page are apart at least to be far from each other
+PAIRS = 500  # of such visits, below which nothing is said of who shares a page
+BEYOND = 1.5  # times as many of them as by chance that must be by one thread
 SHARED = 0.5  # of a thread's accesses, that must be to anybody's memory if that is to tell anything
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+
+class Visits(NamedTuple):
+    """Visits, by page and then time; thread: who made each, -1 if several."""
+
+    page: Ints
+    time: Ints
+    thread: Ints
+    site: Ints
 
 
 class _Samples:
@@ -63,17 +78,19 @@ class _Samples:
         self.own = own.astype(bool)
 
 
-def page_returns(trace: Trace, samples: TraceSamples, lane: Ints) -> Floats:
+def page_returns(trace: Trace, samples: TraceSamples, lane: Ints, *, partners: bool = False) -> Floats:
     """(N,) of each thread's accesses to memory that somebody comes back to, how many are to memory where each
     thread comes back to its part; -1 where too little is known.
 
     Memory that the thread allocated itself does not count, nor what was before the second thread started.
-    lane: (N,) threads of one value count as one.
+    lane: (N,) threads of one value count as one; partners: whether threads exchange lines with the same ones
+    all the time, so that memory may be a part of several.
     """
     found, lanes = _Samples(trace, samples, lane), int(lane.max(initial=-1)) + 1
     shared = ~found.own
     page, time, thread, site = (column[shared] for column in (found.page, found.time, found.lane, found.site))
-    before, now, site = returns_of(page, time, thread, site, found.apart)
+    visits = visits_of(page, time, thread, site, found.apart)
+    before, now, site = returns_of(visits)
     told = np.bincount(site, minlength=found.sites) >= FEW
     kept, chance = np.zeros(found.sites), np.ones(found.sites)
     for number in np.flatnonzero(told).tolist():
@@ -83,6 +100,8 @@ def page_returns(trace: Trace, samples: TraceSamples, lane: Ints) -> Floats:
     used = np.zeros((lanes, max(found.sites, 1)))
     np.add.at(used, (found.lane[shared], found.site[shared]), 1.0)
     used = used[:, : found.sites]
+    if partners:
+        kept[shared_by_the_same(visits, found.sites, APART * found.apart)] = 1.0
     anybodys = told & (kept <= CHANCE * chance)
     somebodys = used[:, told & ~anybodys].sum(axis=1)
     back = used[:, told & ~anybodys & (kept >= COMES_BACK)].sum(axis=1)
@@ -93,18 +112,45 @@ def page_returns(trace: Trace, samples: TraceSamples, lane: Ints) -> Floats:
     return returns
 
 
-def returns_of(page: Ints, time: Ints, thread: Ints, site: Ints, apart: float) -> tuple[Ints, Ints, Ints]:
-    """Who came and who had come before, of visits to a page that one thread made each; and the page's site.
+def returns_of(visits: Visits) -> tuple[Ints, Ints, Ints]:
+    """Who had come before, who came, and the page's site, of visits in a row that one thread made each."""
+    page, _, thread, site = visits
+    after = (page[1:] == page[:-1]) & (thread[1:] >= 0) & (thread[:-1] >= 0)
+    return thread[:-1][after], thread[1:][after], site[1:][after]
 
-    Of samples, equally long arrays; apart: ns between two visits.
-    """
+
+def visits_of(page: Ints, time: Ints, thread: Ints, site: Ints, apart: float) -> Visits:
+    """Visits to pages: samples of a page that are nearer to each other than `apart` ns are of one."""
     order = np.lexsort([time, page])
     page, time, thread, site = page[order], time[order], thread[order], site[order]
     if not len(page):
-        return page, page, page
+        return Visits(page, time, thread, site)
     turn = np.append(True, page[1:] != page[:-1])
     first = np.flatnonzero(turn | np.append(True, time[1:] - time[:-1] >= apart))
     one, last = (of.reduceat(thread, first) for of in (np.minimum, np.maximum))
-    number, alone = np.cumsum(turn)[first], one == last
-    after = (number[1:] == number[:-1]) & alone[1:] & alone[:-1]
-    return one[:-1][after], one[1:][after], site[first][1:][after]
+    return Visits(page[first], time[first], np.where(one == last, one, -1), site[first])
+
+
+def shared_by_the_same(visits: Visits, sites: int, run_ns: float) -> NDArray[np.bool_]:
+    """(sites,) whether each page has the same few visitors from the beginning to the end.
+
+    Of two visits to a page that are far apart, as many as of two that are near each other are by one thread,
+    and more than by chance: of pairs that read what each other writes every second one, whoever came last.
+    """
+    page, time, thread, site = (column[visits.thread >= 0] for column in visits)
+    near, far, near_same, far_same = np.zeros((4, sites))
+    for lag in range(1, len(page)):
+        of_one = page[lag:] == page[:-lag]
+        if not of_one.any():
+            break
+        same, at = thread[lag:] == thread[:-lag], site[lag:]
+        distant = time[lag:] - time[:-lag] >= run_ns / FAR
+        for chosen, every, equal in ((of_one & ~distant, near, near_same), (of_one & distant, far, far_same)):
+            every += np.bincount(at[chosen], minlength=sites)
+            equal += np.bincount(at[chosen & same], minlength=sites)
+    lanes = int(thread.max(initial=0)) + 1
+    made = np.bincount(site * lanes + thread, minlength=sites * lanes).reshape(sites, lanes)
+    chance = (made.astype(float) ** 2).sum(axis=1) / np.maximum(made.sum(axis=1).astype(float) ** 2, 1)
+    now, later = near_same / np.maximum(near, 1), far_same / np.maximum(far, 1)
+    answer: NDArray[np.bool_] = (far >= PAIRS) & (later >= COMES_BACK * now) & (later >= BEYOND * chance)
+    return answer

@@ -35,7 +35,7 @@ PARTS = 64  # places that a region is divided into
 STRETCHES = 16  # of a thread's life; even ones are one part, odd ones the other
 FEW = 50  # samples of a thread, below which nothing is said of it
 OWN = 0.25  # share of its places that must be its own for a thread to have a role
-TEAM = 0.6  # median of both, of threads that share memory and lines with the same few others throughout
+TEAM = 0.6  # median of them, of threads that share memory and lines with the same few others throughout
 KEPT = 0.4  # the same of whom it exchanges lines with; by chance it is up to a quarter in a pool
 MOSTLY = 0.75  # of its accesses to memory that somebody comes back to, where each must come back to its own
 
@@ -69,7 +69,6 @@ class Roles(msgspec.Struct, frozen=True):
             if self.first is not None:
                 worker &= ~(self.first & answer)
             back = (self.returns >= MOSTLY) | self._in_teams(worker & (self.returns < MOSTLY))
-            back |= self._with_partners(worker & (self.returns == 0))
             answer = np.where(worker, back, answer)
         return answer
 
@@ -78,17 +77,6 @@ class Roles(msgspec.Struct, frozen=True):
         if self.partners is None or not workers.any():
             return False
         return all(float(np.median(of[workers])) >= TEAM for of in (self.own, self.partners))
-
-    def _with_partners(self, workers: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """(N,) which of the threads whose shared memory is anybody's keep to partners, if they mostly do.
-
-        Blocks that a few threads read each look like memory for all: who reads whose is what tells.
-        """
-        if self.partners is None:
-            return np.zeros_like(workers)
-        told = workers & (self.partners >= 0)
-        mostly = bool(told.any()) and float(np.median(self.partners[told])) >= TEAM
-        return workers & (self.partners >= TEAM) & mostly
 
 
 def thread_roles(trace: Trace, samples: TraceSamples, lane: NDArray[np.int64] | None = None) -> Roles:
@@ -123,12 +111,19 @@ def thread_roles(trace: Trace, samples: TraceSamples, lane: NDArray[np.int64] | 
     starts = np.zeros(count, bool)
     starts[[row.thread for row in trace.thread_rows if row.path == "0"]] = True
     transfers = transfers_of(trace, samples.regions.process, samples.regions.runtimes)
+    partners = partners_kept(transfers, lanes) if transfers else None
     return msgspec.structs.replace(
         roles_of(seen[:count], seen[count:]),
-        returns=page_returns(trace, samples, lanes),
+        returns=page_returns(trace, samples, lanes, partners=_mostly(partners, ~starts)),
         first=starts,
-        partners=partners_kept(transfers, lanes) if transfers else None,
+        partners=partners,
     )
+
+
+def _mostly(partners: Floats | None, others: NDArray[np.bool_]) -> bool:
+    """Whether threads other than first ones keep to partners, as far as it is known of them."""
+    told = partners[others & (partners >= 0)] if partners is not None else np.zeros(0)
+    return bool(len(told)) and float(np.median(told)) >= TEAM
 
 
 def roles_of(one: csr_array, other: csr_array) -> Roles:

@@ -1,6 +1,7 @@
 """Threads with roles come back to their part of shared memory; those of a pool do not, whatever they own."""
 
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 from numaplan.analyzer import TraceSamples, thread_roles
-from numaplan.analyzer.roles import Roles
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Trace
 from tests.support.traces import write_trace
 
@@ -37,6 +37,22 @@ def split_up(sweep: Array, page: Array, rng: np.random.Generator) -> Array:
     return np.where(moved, (page * THREADS // PAGES + sweep) % THREADS, page * THREADS // PAGES)
 
 
+def by_turns(sweep: Array, page: Array, _rng: np.random.Generator) -> Array:
+    """Two threads have each part, and come to it in turn."""
+    return (page * THREADS // PAGES) ^ (sweep % 2)
+
+
+def of_two(_sweep: Array, page: Array, rng: np.random.Generator) -> Array:
+    """Two threads have each part, and either may come."""
+    return (page * THREADS // PAGES) ^ rng.integers(0, 2, len(page))
+
+
+def of_two_for_a_while(sweep: Array, page: Array, rng: np.random.Generator) -> Array:
+    """Each page is passed on to two others after every two sweeps."""
+    two = (page * 7 + sweep // 2 * (1 + page % 3)) % THREADS
+    return two ^ rng.integers(0, 2, len(page))
+
+
 def keeps_of(path: Path, who: Shares, *, table: float = 0.0, own: float = 0.0) -> list[bool]:
     """Of threads that sweep over pages of main's, look up a table of main's, and use memory of their own.
 
@@ -45,7 +61,7 @@ def keeps_of(path: Path, who: Shares, *, table: float = 0.0, own: float = 0.0) -
     rng = np.random.default_rng(7)
     sweep, page = (part.ravel() for part in np.mgrid[:SWEEPS, :PAGES])
     time = (sweep * PAGES + page) * 1000
-    thread = who(sweep, page, rng) + 1
+    thread = thread_of = who(sweep, page, rng) + 1
     rows = [np.stack([time, thread, START[PLACES] + page * PAGE, np.full(len(page), PLACES)])]
     for share, region in ((table, None), *[(own / 4, OWN)] * 4):
         chosen = rng.random(len(page)) < share
@@ -76,9 +92,25 @@ def keeps_of(path: Path, who: Shares, *, table: float = 0.0, own: float = 0.0) -
         ],
         {"backend": "emulate", "period": 1000, "duration_ns": SWEEPS * PAGES * 1000},
         "2x4",
+        transfers=lines_of(sweep, page, thread_of),
     )
     with Trace.open(path) as trace:
         return thread_roles(trace, TraceSamples(trace)).keeps.tolist()[1:]
+
+
+def lines_of(sweep: Array, page: Array, thread: Array) -> list[tuple[int, ...]]:
+    """Transfers: each thread takes ten lines of a page from who was there in the sweep before."""
+    who = np.zeros((SWEEPS, PAGES), np.int64)
+    who[sweep, page] = thread
+    length = PAGES * 1000
+    return [
+        (at * length, (at + 1) * length, writer, reader, PLACES, 10 * int(count))
+        for at in range(1, SWEEPS)
+        for (writer, reader), count in Counter(
+            zip(who[at - 1].tolist(), who[at].tolist(), strict=True)
+        ).items()
+        if writer != reader
+    ]
 
 
 @pytest.mark.parametrize("table", [0.0, 2.0])
@@ -86,7 +118,13 @@ def test_who_comes_back_to_a_part_has_a_role_beside_a_table_too(table: float, tm
     assert keeps_of(tmp_path / "t.db", slices, table=table) == [True] * THREADS
 
 
-@pytest.mark.parametrize("who", [as_it_comes, split_up])
+@pytest.mark.parametrize("who", [by_turns, of_two])
+def test_who_shares_a_part_with_the_same_one_all_the_time_has_a_role(who: Shares, tmp_path: Path) -> None:
+    assert keeps_of(tmp_path / "t.db", who) == [True] * THREADS
+    assert keeps_of(tmp_path / "o.db", who, table=2.0) == [True] * THREADS
+
+
+@pytest.mark.parametrize("who", [as_it_comes, split_up, of_two_for_a_while])
 def test_who_comes_back_now_and_then_is_of_a_pool(who: Shares, tmp_path: Path) -> None:
     assert keeps_of(tmp_path / "t.db", who) == [False] * THREADS
     assert keeps_of(tmp_path / "o.db", who, own=0.5) == [False] * THREADS
@@ -130,20 +168,3 @@ def test_memory_does_not_grow_with_the_number_of_threads_times_that_of_regions(t
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert keeps.all() and peak < 100 << 20  # places of regions times threads are 2 GB
-
-
-@pytest.mark.parametrize(
-    ("partners", "keeps"),
-    [
-        ([0.0, 0.8, 0.7, 0.64, 0.9, -1.0, 0.0], [True, True, True, True, True, False, False]),
-        ([0.0, 0.24, 0.2, 0.06, 0.7, -1.0, 0.0], [True, False, False, False, False, False, False]),
-        ([0.0, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0], [True, False, False, False, False, False, False]),
-    ],
-)
-def test_blocks_that_a_few_others_read_are_not_anybody_s(partners: list[float], keeps: list[bool]) -> None:
-    """Who reads whose tells, if most of whom it is known keep to somebody; beside main, and two idle ones."""
-    own = np.array([0.6, 0.2, 0.15, 0.2, 0.2, 0.0, 0.2])
-    first = np.array([True, *[False] * 6])
-    returns = np.array([-1.0, *[0.0] * 6])
-    roles = Roles(own, np.eye(7), returns, first, np.array(partners))
-    assert roles.keeps.tolist() == keeps
