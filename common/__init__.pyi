@@ -48,7 +48,7 @@ from .interrupts import (
     surely as surely,
     uninterrupted as uninterrupted,
 )
-from .junit import JUnitCase as JUnitCase, junit_xml as junit_xml
+from .junit import JUnitCase as JUnitCase, errors_in_junit as errors_in_junit, junit_xml as junit_xml
 from .loading import load_native as load_native, load_numpy as load_numpy, native_part as native_part
 from .memory import available_bytes as available_bytes
 from .notebook import cells_html as cells_html, facts_html as facts_html

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from numaplan.common import (
     Argument,
@@ -11,11 +11,16 @@ from numaplan.common import (
     Option,
     check_output,
     check_own_files,
+    errors_in_junit,
     reviewable_json,
     write_document,
 )
 
 from .guest import print_result
+
+if TYPE_CHECKING:
+    from ..cluster.results import ClusterRun
+    from ..runs.gate import Verdict
 
 
 class ClusterCommand(Command, frozen=True):
@@ -58,13 +63,32 @@ class ClusterCommand(Command, frozen=True):
     as_json: Json = False
 
     def run(self) -> int:
+        from ..cluster.gates import cluster_junit, raise_for
+        from ..cluster.tables import show_cluster
+
+        with errors_in_junit(self.junit, "nlab cluster", "nlab.run", in_suites=True):
+            result, verdicts = self._run()
+        for rank, report in (result.applied or {}).items() if self.report else ():
+            write_document(f"{self.report}/{rank}.json", reviewable_json(report))
+        if self.as_json:
+            print_result(result)
+        else:
+            show_cluster(result, sys.stderr)
+        if self.junit:
+            write_document(self.junit, cluster_junit(result, verdicts))
+        if result.timed_out:
+            print(f"nlab: the program was ended after {self.timeout:g} s", file=sys.stderr)
+        if not result.exit_code:
+            raise_for(verdicts)
+        return result.exit_code
+
+    def _run(self) -> "tuple[ClusterRun, list[Verdict]]":
         from numaplan.mapper import JobPlan
 
-        from ..cluster.gates import Gates, cluster_junit, raise_for
+        from ..cluster.gates import Gates
         from ..cluster.hosts import guest_shapes, wanted_hosts
         from ..cluster.ranks import starting_ranks
         from ..cluster.session import ClusterRequest, open_cluster
-        from ..cluster.tables import show_cluster
         from ..guest.streams import own_stdin
         from ..runs.tables import say
 
@@ -85,17 +109,4 @@ class ClusterCommand(Command, frozen=True):
         with open_cluster(request, say) as session:
             result = session.run(plan, own_stdin(), 2 if self.as_json else 1, 2)
         result.job = self.job
-        verdicts = gates.check(result)
-        for rank, report in (result.applied or {}).items() if self.report else ():
-            write_document(f"{self.report}/{rank}.json", reviewable_json(report))
-        if self.as_json:
-            print_result(result)
-        else:
-            show_cluster(result, sys.stderr)
-        if self.junit:
-            write_document(self.junit, cluster_junit(result, verdicts))
-        if result.timed_out:
-            print(f"nlab: the program was ended after {self.timeout:g} s", file=sys.stderr)
-        if not result.exit_code:
-            raise_for(verdicts)
-        return result.exit_code
+        return result, gates.check(result)

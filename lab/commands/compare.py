@@ -4,7 +4,7 @@ import sys
 from dataclasses import replace
 from typing import Annotated
 
-from numaplan.common import Option, check_output, write_document
+from numaplan.common import Option, check_output, errors_in_junit, write_document
 
 from .guest import GuestCommand, print_result
 
@@ -50,8 +50,9 @@ class CompareCommand(GuestCommand, frozen=True):
 
         for path in filter(None, (self.junit, self.html)):
             check_output(path)
-        request = replace(self.request(), well=self.exit_code)
-        result, verdicts = comparing.compare(request, self.configs, self.repeat, self.gate, say)
+        with errors_in_junit(self.junit, "nlab compare", "nlab.run", in_suites=True):
+            request = replace(self.request(), well=self.exit_code)
+            result, verdicts = comparing.compare(request, self.configs, self.repeat, self.gate, say)
         if self.as_json:
             print_result(result)
         else:

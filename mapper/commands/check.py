@@ -1,11 +1,14 @@
 """`nmap check`: does the plan in the repository still fit what the program does today?"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from numaplan.common import Json, Option, print_json, print_lines
 
 from .workload import OneTrace, WorkloadCommand, say
+
+if TYPE_CHECKING:
+    from ..planning.judge.check import Verdict
 
 
 class CheckCommand(WorkloadCommand, frozen=True):
@@ -23,28 +26,12 @@ class CheckCommand(WorkloadCommand, frozen=True):
     as_json: Json = False
 
     def run(self) -> int:
-        from numaplan.common import write_document
+        from numaplan.common import errors_in_junit, write_document
 
-        from ..plan_file.plan import Plan
-        from ..planning.judge.check import check_plan_today, parse_share, to_document, to_junit
-        from ..workload.part import WHOLE, recorded_part
+        from ..planning.judge.check import to_document, to_junit
 
-        allowed = parse_share(self.max_regress)
-        plan = Plan.load(self.baseline)
-        part = self.part if self.part != WHOLE else recorded_part(plan.provenance, str(self.baseline))
-        workload = self.read_workload(self.trace, objective=plan.objective, part=part)
-        say([*workload.notes, *(workload.not_balanced if plan.objective != "time" else ())])
-        machine, name = plan.machine.machine(), str(self.baseline)
-        verdict = check_plan_today(
-            plan,
-            workload,
-            machine,
-            allowed,
-            seed=self.seed,
-            effort=self.effort,
-            name=name,
-            strict=self.strict,
-        )
+        with errors_in_junit(self.junit, "numaplan", "nmap.check"):
+            verdict = self._judge()
         say(verdict.notes)
         if self.junit is not None:
             write_document(self.junit, to_junit(verdict))
@@ -56,3 +43,24 @@ class CheckCommand(WorkloadCommand, frozen=True):
         else:
             print_lines(*verdict.lines)
         return 0 if verdict.ok or self.update else 1
+
+    def _judge(self) -> "Verdict":
+        from ..plan_file.plan import Plan
+        from ..planning.judge.check import check_plan_today, parse_share
+        from ..workload.part import WHOLE, recorded_part
+
+        allowed = parse_share(self.max_regress)
+        plan = Plan.load(self.baseline)
+        part = self.part if self.part != WHOLE else recorded_part(plan.provenance, str(self.baseline))
+        workload = self.read_workload(self.trace, objective=plan.objective, part=part)
+        say([*workload.notes, *(workload.not_balanced if plan.objective != "time" else ())])
+        return check_plan_today(
+            plan,
+            workload,
+            plan.machine.machine(),
+            allowed,
+            seed=self.seed,
+            effort=self.effort,
+            name=str(self.baseline),
+            strict=self.strict,
+        )

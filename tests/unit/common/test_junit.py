@@ -1,8 +1,11 @@
 """Verdicts as JUnit: counts, failures with their details, and text that XML must escape."""
 
+from pathlib import Path
 from xml.etree import ElementTree
 
-from numaplan.common import JUnitCase, junit_xml
+import pytest
+
+from numaplan.common import JUnitCase, UsageError, errors_in_junit, junit_xml
 
 
 def test_cases_are_counted_and_failures_told() -> None:
@@ -35,3 +38,20 @@ def test_a_suite_may_stand_among_others() -> None:
         junit_xml("nlab compare", [JUnitCase("nlab.gate", "a > b")], in_suites=True)
     )
     assert (root.tag, root[0].tag, root[0].get("name")) == ("testsuites", "testsuite", "nlab compare")
+
+
+def test_an_error_replaces_the_verdict_of_an_earlier_run(tmp_path: Path) -> None:
+    path = tmp_path / "out.xml"
+    path.write_bytes(junit_xml("numaplan", [JUnitCase("nmap.check", "plan.json")]))
+    with pytest.raises(UsageError), errors_in_junit(path, "numaplan", "nmap.check"):
+        raise UsageError("trace.db: damaged", "record it again")
+    suite = ElementTree.parse(path).getroot()
+    assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["1", "0", "1"]
+    error = suite.find("testcase/error")
+    assert error is not None and error.get("message") == "trace.db: damaged — record it again"
+
+
+def test_an_error_is_told_where_no_report_can_be_written(tmp_path: Path) -> None:
+    for path in (None, tmp_path / "none" / "out.xml"):
+        with pytest.raises(UsageError, match="damaged"), errors_in_junit(path, "numaplan", "nmap.check"):
+            raise UsageError("damaged")

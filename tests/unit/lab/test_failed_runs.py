@@ -2,12 +2,15 @@
 
 import io
 import math
+from pathlib import Path
+from xml.etree import ElementTree
 
 import msgspec
 import numpy as np
 import pytest
 
 from numaplan.common import NotSoError
+from numaplan.lab.commands.main import main
 from numaplan.lab.runs.comparing import raise_for
 from numaplan.lab.runs.counts import Counts
 from numaplan.lab.runs.export import html, junit
@@ -93,3 +96,14 @@ def test_no_gate_holds_of_what_failed(gate: str) -> None:
     verdict = check_gate(gate, compared(default=[run(90)], compact=[run(10, 1)]).configs)
     assert not verdict.ok
     assert math.isnan(verdict.left)
+
+
+@pytest.mark.parametrize(
+    "words", [("compare", "--machine", "2x1", "--gate", "none"), ("cluster", "--job", "none")]
+)
+def test_what_cannot_be_run_is_an_error_in_the_report(words: tuple[str, ...], tmp_path: Path) -> None:
+    report = tmp_path / "out.xml"
+    report.write_text('<testsuites><testsuite name="nlab" tests="1" failures="0" errors="0" /></testsuites>')
+    assert main([*words, "--junit", str(report), "--", "true"]) == 2
+    suite = ElementTree.parse(report).getroot()[0]
+    assert suite.get("errors") == "1" and suite.find("testcase/error") is not None
