@@ -19,6 +19,7 @@ SCHEMA = "numaplan/check/1"
 # Of all communication, of what the program waits for without a plan, or of a node's share of the load: what
 # breaks no build.
 SMALL = 0.005
+PERCENT = 1000  # up to which a bare number may be meant in percent; larger ones allow anything
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,16 @@ class _Document(msgspec.Struct):
 
 
 def parse_share(text: str) -> float:
-    """A share given as `5%` or `0.05`; raises UsageError for anything else or a negative one."""
+    """A share given as `5%` or `0.05`; raises UsageError for anything else, a negative one, and a bare number
+    that may be meant in percent."""
     try:
         value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
         raise UsageError(f"--max-regress {text}", "give a share, such as 5% or 0.05")
+    if 1 < value <= PERCENT and not text.endswith("%"):
+        raise UsageError(f"--max-regress {text}: is {value:.0%}", f"write {value:g}% or {value / 100:g}")
     return value
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from numaplan.common import UsageError
 from numaplan.mapper import Plan, PlanOptions, make_plan
 from numaplan.mapper.plan_file.diff import differences
-from numaplan.mapper.planning.judge.check import Verdict, check_plan_today
+from numaplan.mapper.planning.judge.check import Verdict, check_plan_today, parse_share
 from numaplan.mapper.workload.workload import Workload
 from numaplan.profiler import Machine
 
@@ -149,3 +149,12 @@ def test_what_a_plan_does_not_predict_is_unknown_in_a_difference() -> None:
     plan = plan_of(workload(8))
     known = replace(plan, predicted=replace(plan.predicted, local_share=0.5))
     assert differences(plan, known) == ["local_share: unknown -> 0.5"]
+
+
+def test_a_bare_number_above_one_may_be_meant_in_percent() -> None:
+    shares = {"5%": 0.05, "0.05": 0.05, "1": 1.0, "0": 0.0, "900%": 9.0, "1e9": 1e9}
+    assert {text: parse_share(text) for text in shares} == shares
+    for text, hint in (("5", "write 5% or 0.05"), ("1.5", "write 1.5% or 0.015"), ("100", "write 100% or 1")):
+        with pytest.raises(UsageError, match=f"--max-regress {text}") as refused:
+            parse_share(text)
+        assert refused.value.hint == hint
