@@ -7,7 +7,7 @@ from typing import NamedTuple
 from numaplan.common import UsageError, read_document
 
 _LINE = re.compile(r"(?P<name>[^\s:=]+)(?::(?P<count>[0-9]{1,5}))?(?P<rest>(?:\s+\S+)*)")
-_SLOTS = re.compile(r"slots\s*=\s*(\S+)")
+_SLOTS = re.compile(r"(?<!\S)slots\s*=\s*(\S+)")  # and not max_slots or max-slots
 _HINT = "write a host a line, such as 'n01 slots=8' or 'n01:8'"
 
 

@@ -62,6 +62,18 @@ def test_hostfiles_of_both_forms(capsys: pytest.CaptureFixture[str], tmp_path: P
     ]
 
 
+@pytest.mark.parametrize("most", ["max_slots", "max-slots"])
+def test_the_most_slots_are_not_the_slots(
+    most: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    hostfile = tmp_path / "hosts"
+    hostfile.write_text(
+        f"n1 {most}=16 slots=4\nn2 slots=4 {most}=16\nn3 {most} = 16 slots = 4\nn4 {most}=16\n"
+    )
+    found = Cluster.from_json(called(capsys, "--hostfile", str(hostfile), "--machine", "2x3", "--json"))
+    assert [host.slots for host in found.hosts] == [4, 4, 4, 6]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
