@@ -15,14 +15,15 @@ from numaplan.machine import Machine
 from numaplan.profiler import RegionKey
 
 from .part import COUNTED, KEPT, MATRICES, NEEDED, PAGE_EXTRAS, PAGE_ROWS, Messages, Part, PartFacts
-from .part_tables import AGAIN, SCHEMA, SCHEMAS, TABLES
+from .part_tables import AGAIN, FOLDER, SCHEMA, SCHEMAS, TABLES
 
 _KEY = ("kind", "name", "bytes", "build_id", "process", "thread", "sequence")
 _LARGEST = 1 << 62
 
 
 def read_part(folder: Path, tables: Sequence[str] = tuple(TABLES)) -> Part:
-    """A part; raises UsageError naming the file that is missing, damaged, of another version or impossible.
+    """A part; raises UsageError naming the file that is missing, damaged, of another version or impossible,
+    or the folder that is another rank's.
 
     tables: those that are needed; what the others have is empty.
     """
@@ -31,6 +32,11 @@ def read_part(folder: Path, tables: Sequence[str] = tuple(TABLES)) -> Part:
         facts = msgspec.json.decode(meta.get(b"numaplan.facts", b""), type=PartFacts)
     except BAD_JSON as error:
         raise _bad(folder, "threads", f"its facts: {error}") from error
+    named = FOLDER.fullmatch(folder.name)
+    if named and int(named[1]) != facts.rank:
+        raise UsageError(
+            f"{folder}: holds the part of rank {facts.rank}", "give each part the folder of its rank"
+        )
     machine = Machine.from_json(meta.get(b"numaplan.machine", b""), f"{folder}/threads.parquet (machine)")
     rest = {name: _read(folder, name)[0] for name in tables if name != "threads" and _expected(name, facts)}
     try:

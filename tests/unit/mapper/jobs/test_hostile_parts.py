@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -58,6 +59,7 @@ HOSTILE: list[tuple[str, Callable[[Path], object]]] = [
     ("rank", lambda part: rewritten(part, "messages", set_column("peer", -1))),
     ("bytes", lambda part: rewritten(part, "messages", set_column("bytes", -1))),
     ("rates", lambda part: rewritten(part, "phases", set_column("rate", float("inf")))),
+    ("holds the part of rank 0", lambda part: copytree(part.with_name("rank=0"), part, dirs_exist_ok=True)),
     ("bytes|sequence|kind|Expected", lambda part: rewritten(part, "regions", set_column("bytes", -1))),
 ]
 
