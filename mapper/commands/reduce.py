@@ -14,6 +14,7 @@ Engine = Annotated[
         help="Who does it: local:N (processes here), dask:ADDRESS, dask:SCHEDULER_FILE or mpi.",
     ),
 ]
+_ONE_RUN = "give one run of the job"
 
 
 class ReduceCommand(Command, frozen=True):
@@ -37,6 +38,7 @@ class ReduceCommand(Command, frozen=True):
         from numaplan.common import print_json, run_all
 
         from ..jobs.reducing import reduce_trace
+        from ..workload.one_job import check_one_job
 
         if not self.traces:
             raise UsageError("no trace given", "name the traces of a job's ranks")
@@ -49,13 +51,12 @@ class ReduceCommand(Command, frozen=True):
                 lambda done: progress("reducing traces", done / len(self.traces)),
             )
         of: dict[int, Path] = {}
-        for trace, ranks in zip(self.traces, found, strict=True):
-            for rank in ranks:
+        for trace, parts in zip(self.traces, found, strict=True):
+            for rank in (part.rank for part in parts):
                 if rank in of:
-                    raise UsageError(
-                        f"rank {rank} is in {of[rank]} and in {trace}", "give one run of the job"
-                    )
+                    raise UsageError(f"rank {rank} is in {of[rank]} and in {trace}", _ONE_RUN)
                 of[rank] = trace
+        check_one_job((part.membership for parts in found for part in parts), _ONE_RUN)
         if self.as_json:
             import msgspec
 

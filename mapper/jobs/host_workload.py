@@ -20,10 +20,12 @@ from ..threads.problem import Floats, Nodes
 from ..workload.cache_use import CacheUse
 from ..workload.joining import together
 from ..workload.messages import MAIN, events_of_a_line
+from ..workload.one_job import check_one_job
 from ..workload.pages import mappings_joined
 from ..workload.use import ThreadUse
 from ..workload.workload import Workload
 from .part import KEPT, NEEDED, Part
+from .part_tables import ONE_RUN
 
 
 def join(parts: Sequence[Part]) -> Workload:
@@ -81,7 +83,8 @@ def _longest(seconds: Sequence[float]) -> float:
 
 
 def _check_alike(parts: Sequence[Part]) -> None:
-    """Raise UsageError where parts count different things."""
+    """Raise UsageError where parts are of different jobs, or count different things."""
+    check_one_job((part.facts.membership for part in parts), ONE_RUN)
     if len({part.facts.pages for part in parts}) > 1:
         raise UsageError("some ranks were recorded with their memory, others without", "record all alike")
     if len({part.facts.period for part in parts}) > 1:

@@ -15,6 +15,7 @@ from numaplan.analyzer import BY_PAIRS, PageCounts
 from numaplan.machine import Machine
 
 from ..threads.problem import Floats, Nodes
+from ..workload.one_job import Membership
 from ..workload.workload import Workload
 
 # (n, T) of own threads (rows) with all: communication, lines, and how far they run together; and of the lines
@@ -75,6 +76,11 @@ class PartFacts(msgspec.Struct, frozen=True, kw_only=True):
     whole: tuple[str, ...] = ()
     page_columns: tuple[str, ...] = ()
     matrices: tuple[str, ...] = ()
+
+    @property
+    def membership(self) -> Membership:
+        """What it says of its job."""
+        return Membership(f"rank {self.rank}", (f"r{self.rank}",), self.ranks, self.job)
 
 
 class Part(msgspec.Struct, frozen=True):

@@ -70,6 +70,7 @@ TABLES: dict[str, dict[str, pa.DataType]] = {
 }
 SCHEMAS = {name: pa.schema(list(columns.items())) for name, columns in TABLES.items()}
 AGAIN = "make the part again with 'nmap reduce'"
+ONE_RUN = "give the parts of one run: empty the folder, and record or reduce that into it"
 
 
 def part_folders(job: Path) -> dict[int, Path]:

@@ -11,7 +11,9 @@ from numaplan.common import UsageError
 from numaplan.machine import Machine
 
 from ..threads.sparse import SparseMatrix, sparse_matrix
+from ..workload.one_job import Membership, check_one_job
 from .part import Part, rank_of_process
+from .part_tables import ONE_RUN
 
 Ints = NDArray[np.int64]
 
@@ -25,7 +27,7 @@ class RankSummary(msgspec.Struct, frozen=True):
     """
 
     rank: int
-    ranks: int
+    job: Membership
     threads: int
     host: str
     machine: Machine
@@ -58,7 +60,7 @@ def summarise(part: Part) -> RankSummary:
             sent[peer] = sent.get(peer, 0) + size
     return RankSummary(
         rank=facts.rank,
-        ranks=facts.ranks,
+        job=facts.membership,
         threads=_running(part),
         host=facts.host,
         machine=part.machine,
@@ -88,11 +90,12 @@ def _shared(part: Part) -> dict[int, float]:
 
 
 def rank_graph(summaries: Sequence[RankSummary]) -> RankGraph:
-    """Of all ranks of a job, ascending; raises UsageError where some are missing."""
+    """Of all ranks of a job, ascending; raises UsageError where some are missing, or of another job."""
     from scipy import sparse
 
+    check_one_job((one.job for one in summaries), ONE_RUN)
     ranks = tuple(one.rank for one in summaries)
-    size = max(max(ranks) + 1, *(one.ranks for one in summaries))
+    size = max(max(ranks) + 1, *(one.job.ranks for one in summaries))
     if size > len(ranks):
         missing = sorted(set(range(size)) - set(ranks)) if size < 1 << 20 else []
         shown = ", ".join(map(str, missing[:8])) + (", …" if len(missing) > 8 else "")

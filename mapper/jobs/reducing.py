@@ -11,7 +11,8 @@ from numaplan.common import UsageError
 from numaplan.profiler import Trace
 
 from ..workload.from_trace import read_trace
-from .part import Messages, Part, rank_of_process, split
+from ..workload.one_job import size_of_job
+from .part import Messages, Part, PartFacts, rank_of_process, split
 from .part_writing import write_part
 
 _MESSAGES = (
@@ -20,15 +21,15 @@ _MESSAGES = (
 )
 
 
-def reduce_trace(path: Path, job: Path) -> list[int]:
-    """Write the parts of a trace's ranks into the folder of the job; returns the ranks.
+def reduce_trace(path: Path, job: Path) -> list[PartFacts]:
+    """Write the parts of a trace's ranks into the folder of the job; returns what is told of each.
 
     Raises UsageError when the trace cannot be read, or is of no rank.
     """
     parts = parts_of_trace(path)
     for part in parts:
         write_part(job, part)
-    return [part.facts.rank for part in parts]
+    return [part.facts for part in parts]
 
 
 def parts_of_trace(path: Path) -> list[Part]:
@@ -52,9 +53,8 @@ def parts_of_trace(path: Path) -> list[Part]:
 
 
 def _job_facts(trace: Trace) -> dict[str, Any]:
-    ranks = trace.meta.get("ranks", "")
     return {
-        "ranks": int(ranks) if ranks.isdecimal() and len(ranks) < 9 else 0,
+        "ranks": size_of_job(trace.meta),
         "host": trace.meta.get("host", ""),
         "job": trace.meta.get("job", ""),
     }

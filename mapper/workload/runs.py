@@ -16,6 +16,7 @@ from .from_trace import TraceWorkload, part_pages, read_trace, shared_loads, thr
 from .joining import renumbered, together
 from .lasted import lasted_s
 from .messages import with_messages
+from .one_job import check_one_job, membership
 from .opening import TraceOpening
 from .part import WHOLE, Part
 from .program import other_program, program_facts
@@ -84,11 +85,13 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
     messages, longest = MessageCounter(), first.lasted_s
     with Trace.open(paths[0]) as trace, part.of(trace) as own_part:
         messages.add(own_part)
+        jobs = [membership(str(paths[0]), processes, trace.meta)]
     for path in paths[1:]:
         with Trace.open(path) as whole, part.of(whole) as trace:
             samples = TraceSamples(trace)
             other = analyze_trace(trace, slice_ns=analysis.timeline.slice_ns, samples=samples)
             own = [(thread.process, thread.path) for thread in other.threads]
+            jobs.append(membership(str(path), (process for process, _ in own), whole.meta))
             lane = thread_lanes(trace)
             use = thread_use(whole, trace, samples, other)
             uses.append((own, with_mixed(use, trace, samples, lane)))
@@ -121,6 +124,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
                         if share >= 0
                     }
             processes |= {process for process, _ in own}
+    check_one_job(jobs, "plan the traces of one job, or of runs of it")
     most_stay = bool(stays) and float(np.median(list(stays.values()))) >= SAME
     kept |= {key: share >= SAME for key, share in stays.items() if most_stay or share < SAME}
     compared = [agreement for agreement in agreements if agreement is not None]
