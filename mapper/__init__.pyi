@@ -45,6 +45,7 @@ from .plan_file.parts import (
     Scales as Scales,
 )
 from .plan_file.plan import Plan as Plan
+from .plan_file.ranks import ranks_elsewhere as ranks_elsewhere
 from .planning.options import PlanOptions as PlanOptions
 from .planning.planner import make_plan as make_plan
 from .store.keys import (

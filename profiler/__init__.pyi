@@ -49,7 +49,11 @@ from .identity.environment import prepare as prepare
 from .identity.executable import executable_of as executable_of
 from .identity.image import read_image as read_image
 from .identity.log import Record as Record, read_logs as read_logs
-from .identity.rank import first_process as first_process, job_facts as job_facts
+from .identity.rank import (
+    first_process as first_process,
+    job_facts as job_facts,
+    ranks_here as ranks_here,
+)
 from .identity.read import read_identity as read_identity
 from .identity.records import (
     Identity as Identity,

@@ -9,8 +9,8 @@ import msgspec
 
 from numaplan.common import UsageError, check_output, find_program, script_path
 from numaplan.machine import Machine
-from numaplan.mapper import AppliedRank, Plan
-from numaplan.profiler import ElfFacts, elf_facts, executable_of, first_process
+from numaplan.mapper import AppliedRank, Plan, ranks_elsewhere
+from numaplan.profiler import ElfFacts, elf_facts, executable_of, first_process, ranks_here
 
 from ..enforce.container import fit_to_container
 from ..enforce.plan_fit import HINT, fitted, part_of_process
@@ -124,8 +124,10 @@ def check(
     if request.remap is None:
         plan, line = fit_to_container(plan, target.machine, target.environment)
     about = target.machine, bool(request.remap), target.program, target.facts
+    elsewhere = ranks_elsewhere(plan, ranks_here(target.environment) or 0)
+    warnings = [line, f"{request.plan_path}: {elsewhere}, and may share cpus" if elsewhere else ""]
     return checked(
-        request, target, fitted(plan, request.plan_path, *about, HINT), warnings=[line] if line else ()
+        request, target, fitted(plan, request.plan_path, *about, HINT), warnings=[*filter(None, warnings)]
     )
 
 

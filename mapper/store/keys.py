@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from numaplan.common import UsageError, find_program
-from numaplan.profiler import job_facts
+from numaplan.profiler import job_facts, ranks_here
 
 from .program_files import build_id_behind, identity_of
 from .words import read_words, shape_of
@@ -41,11 +41,12 @@ class RunClass(msgspec.Struct, frozen=True):
 
 class ProgramKey(msgspec.Struct, frozen=True):
     """What runs. build: the folder of its plans; build_ids: of programs that a plan for it may be made for;
-    run: its class."""
+    run: its class; ranks_here: how many of its ranks run on this host, 0: not known."""
 
     build: str
     build_ids: frozenset[str]
     run: RunClass
+    ranks_here: int = 0
 
 
 def program_key(argv: Sequence[str], environment: Mapping[str, str], name: str = "") -> ProgramKey:
@@ -69,7 +70,7 @@ def program_key(argv: Sequence[str], environment: Mapping[str, str], name: str =
     ranks = facts.get("ranks", 1)
     assert isinstance(ranks, int)
     run = RunClass(ranks, threads_of(environment), shape_of(words), class_name(name))
-    return ProgramKey(own, frozenset(build_ids - {""}), run)
+    return ProgramKey(own, frozenset(build_ids - {""}), run, ranks_here(environment) or 0)
 
 
 def _of_interpreter(script: str) -> str:

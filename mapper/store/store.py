@@ -15,6 +15,7 @@ from numaplan.common import UsageError
 from numaplan.machine import Machine
 
 from ..plan_file.plan import PLAN_LIMIT, Plan
+from ..plan_file.ranks import ranks_elsewhere, ranks_of
 from .folders import RefusedError
 from .keys import ProgramKey, read_class
 from .notes import Note, Use, add_use, drop_note, read_note
@@ -26,7 +27,6 @@ EXECUTABLE = "executable"  # of a plan's provenance: the file that its build id 
 _MOST_NAMES = 200  # of a build's plans for a machine that are looked at
 _MOST_MACHINES = 16
 _MOST_TRIED = 8
-_RANK = re.compile(r"r\d+")
 
 Parts = tuple[str, str, str]  # build, machine, class
 Fits = Callable[[Plan, str], str]  # why a plan (where it is from) does not fit here; empty when it does
@@ -160,10 +160,12 @@ def misfit(plan: Plan, key: ProgramKey, name: str) -> str:
     known = plan.app.build_id
     if known and known not in key.build_ids and known != _build_id_now(plan, key):
         return "is for another build or another program"
-    ranks = {root for thread in plan.threads if _RANK.fullmatch(root := thread.process.split(".")[0])}
+    ranks = ranks_of(plan)
     # A job's launcher has no rank itself, and starts several.
     if plan.threads and key.run.ranks > 1 and len(ranks) != key.run.ranks:
         return f"is for {len(ranks)} ranks" if ranks else "is for one process"
+    if elsewhere := ranks_elsewhere(plan, key.ranks_here):
+        return elsewhere
     own, wanted = len(plan.threads), key.run.threads
     stored = read_class(name)
     # Helpers come on top of what the program was told.

@@ -4,6 +4,7 @@ Imports nothing heavy: the program waits for it.
 """
 
 import os
+import re
 from collections.abc import Mapping
 
 # Open MPI, PMIx, PMI (MPICH, Intel), Slurm: as native/preload/processes.c reads them, in this order.
@@ -12,6 +13,10 @@ SLURM_TASKS = "SLURM_STEP_NUM_TASKS"
 # In the order of RANK_VARIABLES: the job's size, the rank on its host, the job.
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", SLURM_TASKS)
 LOCAL_VARIABLES = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+LOCAL_SIZE_VARIABLES = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+_SLURM_NODE = "SLURM_NODEID"
+_SLURM_SIZES = "SLURM_STEP_TASKS_PER_NODE"  # such as 2(x3),1
+_SIZE = re.compile(r"([0-9]{1,7})(?:\(x([0-9]{1,6})\))?")
 JOB_VARIABLES = ("SLURM_JOB_ID", "PMIX_NAMESPACE", "PMI_JOBID", "PBS_JOBID")
 _LONGEST = 256  # characters of a job's name
 _END = (1 << 32) - 2  # a control file's entries hold a rank in 32 bits
@@ -37,6 +42,22 @@ def job_facts(environment: Mapping[str, str]) -> dict[str, object]:
         "job": next((environment[name][:_LONGEST] for name in JOB_VARIABLES if environment.get(name)), None),
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def ranks_here(environment: Mapping[str, str]) -> int | None:
+    """How many ranks of the job run on this host, None where the launcher does not tell."""
+    found = _number(environment, LOCAL_SIZE_VARIABLES)
+    node = _number(environment, (_SLURM_NODE,))
+    if found is not None or node is None:
+        return found
+    for word in environment.get(_SLURM_SIZES, "").split(","):
+        count = _SIZE.fullmatch(word)
+        if not count:
+            return None
+        node -= int(count[2] or 1)
+        if node < 0:
+            return int(count[1])
+    return None
 
 
 def first_process(environment: Mapping[str, str]) -> str:

@@ -195,3 +195,17 @@ def test_an_option_that_would_do_nothing_is_refused(
 ) -> None:
     code, out, err = outcome(capsys, *words)
     assert (code, out) == (2, "") and said in err
+
+
+@pytest.mark.parametrize("here", [1, 2])
+def test_ranks_on_several_hosts_are_told_that_the_plan_is_for_one(
+    here: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plan = Plan.load(saved_plan(tmp_path, Machine.load("local")))
+    ranks = tuple(msgspec.structs.replace(one, process=f"r{n}") for n, one in enumerate(plan.threads))
+    msgspec.structs.replace(plan, threads=ranks, memory=()).save(tmp_path / "plan.json")
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setenv("MPI_LOCALNRANKS", str(here))
+    assert main(["--plan", str(tmp_path / "plan.json"), "true"]) == 0
+    said = capfd.readouterr().err
+    assert ("plan.json: is for 2 ranks on one host; 1 runs here, and may share cpus" in said) == (here == 1)

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from numaplan.machine import Machine
 from numaplan.mapper.store.folders import RefusedError
@@ -53,6 +54,19 @@ def test_never_one_for_another_team(store: PlanStore) -> None:
     assert not found(store, key_of("app #", ranks=4)).stored
     put(store, key_of("app #", ranks=4, name="job"), small_plan())  # of one process
     assert "for one process" in found(store, key_of("app #", ranks=4, name="job")).skipped[0]
+
+
+def test_never_one_for_more_ranks_on_a_host(store: PlanStore) -> None:
+    """On each of several hosts ranks would take their cpus as if all were there."""
+    plan = small_plan(4)
+    threads = [replace(thread, process=f"r{n}", path="0") for n, thread in enumerate(plan.threads)]
+    key = key_of("app #", ranks=4)
+    put(store, key, replace(plan, threads=tuple(threads)))
+    for here in (0, 4):  # 0: the launcher does not tell
+        assert found(store, replace(key, ranks_here=here)).stored
+    result = found(store, replace(key, ranks_here=2))
+    assert not result.stored and "is for 4 ranks on one host; 2 run here" in result.skipped[0]
+    assert "1 runs here" in found(store, replace(key, ranks_here=1)).skipped[0]
 
 
 def test_never_one_for_another_build_or_machine(store: PlanStore) -> None:

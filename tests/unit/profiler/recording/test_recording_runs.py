@@ -12,7 +12,7 @@ import pytest
 from numaplan.common import UsageError, run_command, run_program
 from numaplan.profiler.backends.base import EndedBySignalError, Progress, check_not_killed
 from numaplan.profiler.commands import record as command
-from numaplan.profiler.identity.rank import job_facts, rank_of
+from numaplan.profiler.identity.rank import job_facts, rank_of, ranks_here
 from numaplan.profiler.recording import runs as series
 from numaplan.profiler.recording.record import RecordOptions, RecordSummary
 from numaplan.profiler.recording.runs import RecordedRun, record_runs, summary_document, with_part
@@ -54,6 +54,26 @@ def test_ranks_by_environment(environment: dict[str, str], rank: int | None) -> 
 )
 def test_what_a_trace_says_of_its_job(environment: dict[str, str], facts: dict[str, object]) -> None:
     assert job_facts(environment) == ({**facts, "host": os.uname().nodename} if facts else {})
+
+
+@pytest.mark.parametrize(
+    ("environment", "count"),
+    [
+        ({}, None),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, 2),
+        ({"PMI_SIZE": "8", "MPI_LOCALNRANKS": "3"}, 3),
+        *(
+            (
+                {"SLURM_STEP_NUM_TASKS": "6", "SLURM_NODEID": node, "SLURM_STEP_TASKS_PER_NODE": "2(x2),1,x"},
+                count,
+            )
+            for node, count in (("0", 2), ("1", 2), ("2", 1), ("3", None))
+        ),
+        ({"SLURM_NODEID": "0", "SLURM_STEP_TASKS_PER_NODE": "2"}, None),  # a batch script
+    ],
+)
+def test_ranks_on_this_host(environment: dict[str, str], count: int | None) -> None:
+    assert ranks_here(environment) == count
 
 
 def test_names_of_parts() -> None:
