@@ -1,15 +1,23 @@
 """The host that a rank runs on, as the job's plan calls it, and the planned rank that it stands for."""
 
 import os
+import re
 from collections.abc import Mapping
+from itertools import groupby
 
 import msgspec
 
 from numaplan.machine import format_list
 from numaplan.mapper import JobPlan
+from numaplan.profiler import ranks_here
 
 SHOWN = 4  # hosts by name
 _SLURM_STEP = "SLURM_STEP_NUM_TASKS"
+# Of Open MPI: JOB.NUMBER;ADDRESS of its daemon on this host, 0 where mpirun runs; and how it places ranks.
+_DAEMON = "OMPI_MCA_orte_local_daemon_uri"
+_DAEMON_NUMBER = re.compile(r"[0-9]+\.([0-9]{1,7});")
+_POLICY, _RANKFILE = "OMPI_MCA_rmaps_base_mapping_policy", "OMPI_MCA_orte_rankfile"
+_MPICH = "MPI_LOCALNRANKS"
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -49,37 +57,49 @@ def find_place(
     """Whose part a rank has: its own, if it runs where it is planned; None: it has none here.
 
     told: what its launcher says of it; remap: where it does not run there, this host stands for one of the
-    plan's.
+    plan's. All ranks of a host must find the same one, or they would share cpus; each has only its own
+    environment to go by.
     """
     planned = job.host_of.get(rank)
-    if planned and planned == here:
-        return Place(planned, rank)
+    own = Place(planned, rank) if planned else None
     if not remap:
-        return None
+        return own if planned == here else None
     local = told.get("local_rank")
-    own = job.ranks_on(planned) if planned else ()
-    if planned and (not isinstance(local, int) or _is_launched_as_planned(own, rank, local, environment)):
-        return Place(planned, rank)
-    return _in_order(job, planned, local if isinstance(local, int) else 0, environment)
+    if not isinstance(local, int):
+        return own if not here or planned == here else None
+    if _is_listed(environment):
+        is_own = planned == here if here else _is_as_listed(job, rank, local, environment)
+        return own if is_own else None
+    host = here if job.ranks_on(here) else _host_by_number(job, environment)
+    ranks = job.ranks_on(host)
+    return Place(host, ranks[local]) if local < len(ranks) else None
 
 
-def _is_launched_as_planned(
-    own: tuple[int, ...], rank: int, local: int, environment: Mapping[str, str]
-) -> bool:
-    """Whether a host may stand for the one that the rank is planned on, with the same ranks (`own`)."""
-    # MPICH counts anew where a host comes again in its list, so that its number says nothing.
-    counted = environment.get("MPI_LOCALNRANKS", str(len(own))) == str(len(own))
-    return not counted or own[local : local + 1] == (rank,)
+def _is_listed(environment: Mapping[str, str]) -> bool:
+    """Whether the launcher was given the host of each rank, as 'nmap export' does, or may have been."""
+    if _DAEMON in environment:
+        return environment.get(_POLICY, "").startswith("seq") or _RANKFILE in environment
+    return _MPICH in environment or environment.get("SLURM_DISTRIBUTION", "").startswith("arbitrary")
 
 
-def _in_order(job: JobPlan, planned: str | None, local: int, environment: Mapping[str, str]) -> Place | None:
-    """The hosts in the cluster's order, their ranks by number."""
+def _is_as_listed(job: JobPlan, rank: int, local: int, environment: Mapping[str, str]) -> bool:
+    """Whether what the launcher counts here is what it would count if the ranks are placed as planned."""
+    own = job.ranks_on(job.host_of.get(rank, ""))
+    if _MPICH in environment:  # which counts anew where a host comes again in its list
+        blocks = (tuple(block) for _, block in groupby(job.ranks, key=lambda one: one.host))
+        own = next((ranks for block in blocks if rank in (ranks := tuple(one.rank for one in block))), ())
+    return own[local : local + 1] == (rank,) and ranks_here(environment) in (None, len(own))
+
+
+def _host_by_number(job: JobPlan, environment: Mapping[str, str]) -> str:
+    """The planned host that this one stands for, in the cluster's order; empty where nothing numbers them."""
     used = {one.host for one in job.ranks}
     hosts = [name for name in job.cluster.by_name if name in used]
-    number = environment.get("SLURM_NODEID", "") if _SLURM_STEP in environment else ""
-    index = int(number) if number.isdecimal() else hosts.index(planned) if planned else 0
-    ranks = job.ranks_on(hosts[index]) if index < len(hosts) else ()
-    return Place(hosts[index], ranks[local]) if local < len(ranks) else None
+    if daemon := _DAEMON_NUMBER.match(environment.get(_DAEMON, "")):
+        number = daemon[1]
+    else:
+        number = environment.get("SLURM_NODEID", "") if _SLURM_STEP in environment else ""
+    return hosts[int(number)] if number.isdecimal() and int(number) < len(hosts) else ""
 
 
 def some_hosts(job: JobPlan) -> str:

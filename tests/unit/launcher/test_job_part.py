@@ -9,18 +9,21 @@ import pytest
 from numaplan.common import UsageError
 from numaplan.launcher.commands.main import main
 from numaplan.launcher.jobs.part import part_of_job
-from numaplan.launcher.jobs.place import host_here
+from numaplan.launcher.jobs.place import find_place, host_here
 from numaplan.machine import Machine
 from numaplan.mapper import JobPlan
+from numaplan.profiler import job_facts
 from tests.support import jobs
 from tests.support.jobs import job_of
 
 HERE = os.uname().nodename
 
 
-def rank(number: int, local: int = 0, node: int | None = None) -> dict[str, str]:
-    """The environment of a rank, under Slurm where its node has a number."""
+def rank(number: int, local: int = 0, node: int | str | None = None) -> dict[str, str]:
+    """The environment of a rank; node: the host's number by Slurm, in words that of Open MPI's daemon."""
     found = {"OMPI_COMM_WORLD_RANK": str(number), "OMPI_COMM_WORLD_LOCAL_RANK": str(local)}
+    if isinstance(node, str):
+        return {**found, "OMPI_MCA_orte_local_daemon_uri": f"3193438208.{node};tcp://10.0.0.1:46517"}
     return found if node is None else {**found, "SLURM_STEP_NUM_TASKS": "9", "SLURM_NODEID": str(node)}
 
 
@@ -61,8 +64,9 @@ def test_another_cluster_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "order,number,local,node,same",
     [
-        ("n1 n2 n1 n2", 3, 1, None, 3),  # as planned but for the hosts' names
-        ("n1 n1 n2 n2", 1, 0, None, 0),  # another pattern: the first rank of the host that it is planned on
+        ("n1 n2 n1 n2", 3, 1, "1", 3),  # as planned but for the hosts' names
+        ("n1 n1 n2 n2", 1, 0, "0", 0),  # another pattern: the first rank of the host that it is planned on
+        ("n1 n1 n2 n2", 1, 0, None, None),  # nobody says which host this is
         ("n1 n2 n1 n2", 3, 0, 0, 0),  # the first rank of the first node
         ("n1 n2 n1 n2", 0, 1, 1, 3),
         ("n1 n2 n1 n2", 9, 0, 1, 1),  # more than planned, on a node that stands for n2
@@ -71,7 +75,7 @@ def test_another_cluster_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_with_remap_hosts_stand_for_others(
-    order: str, number: int, local: int, node: int | None, same: int | None, tmp_path: Path
+    order: str, number: int, local: int, node: int | str | None, same: int | None, tmp_path: Path
 ) -> None:
     job = job_of(order=order.split())
     job.save(tmp_path / "job.json")
@@ -82,6 +86,62 @@ def test_with_remap_hosts_stand_for_others(
     assert [(thread.path, thread.cpus) for thread in found.plan.threads] == wanted
     assert {thread.process for thread in found.plan.threads} <= {f"r{number}"}
     assert bool(found.note) == (same is None)
+
+
+def places(job: JobPlan, hosts: list[list[dict[str, str]]], here: str = "") -> list[set[tuple[str, int]]]:
+    """Of each host, which planned ranks its ranks stand for; no two for the same."""
+    found = []
+    for environments in hosts:
+        numbers = [int(one.get("OMPI_COMM_WORLD_RANK") or one["PMI_RANK"]) for one in environments]
+        known = [
+            place
+            for number, one in zip(numbers, environments, strict=True)
+            if (place := find_place(job, number, here, job_facts(one), one, True))
+        ]
+        assert len(set(known)) == len(known)
+        found.append({(place.host, place.rank) for place in known})
+    return found
+
+
+@pytest.mark.parametrize("order", ["n1 n1 n2 n2", "n1 n2 n2 n1", "n1 n2 n1 n2"])
+@pytest.mark.parametrize("launched", [[[0, 1], [2, 3]], [[0, 2], [1, 3]], [[0, 3], [1, 2]], [[1, 3], [0, 2]]])
+def test_the_ranks_of_a_host_stand_for_those_of_one_host(order: str, launched: list[list[int]]) -> None:
+    job = job_of(order=order.split())
+    for name in (str, int):  # of Open MPI's daemon, or Slurm's node
+        hosts = [
+            [rank(number, local, name(node)) for local, number in enumerate(own)]
+            for node, own in enumerate(launched)
+        ]
+        for host, found in zip(("n1", "n2"), places(job, hosts), strict=True):
+            assert found == {(host, one) for one in job.ranks_on(host)}
+        for host in ("n1", "n2"):  # one that the plan knows stands for itself
+            assert places(job, hosts[:1], host) == [{(host, one) for one in job.ranks_on(host)}]
+
+
+def test_ranks_that_are_listed_by_host_have_their_own_parts_or_none() -> None:
+    job = job_of(order=("n2", "n1", "n2"))
+    listed = ({"OMPI_MCA_rmaps_base_mapping_policy": "seq"}, {"OMPI_MCA_orte_rankfile": "job.ranks"})
+    arbitrary = {"SLURM_DISTRIBUTION": "arbitrary", "SLURM_STEP_TASKS_PER_NODE": "2,1"}
+    told = [(rank, "0", {"OMPI_COMM_WORLD_LOCAL_SIZE": "2"} | one) for one in listed] + [(rank, 0, arbitrary)]
+    for of, node, more in told:
+        hosts = [[of(0, 0, node) | more, of(2, 1, node) | more]]
+        assert places(job, hosts) == [{("n2", 0), ("n2", 2)}]
+        assert places(job, hosts, "n1") == [set()]
+        assert places(job, [[of(0, 0, node) | more, of(1, 1, node) | more]]) == [{("n2", 0)}]
+
+
+def mpich(number: int, local: int, size: int) -> dict[str, str]:
+    return {"PMI_RANK": str(number), "MPI_LOCALRANKID": str(local), "MPI_LOCALNRANKS": str(size)}
+
+
+def test_mpich_counts_as_if_each_line_of_its_list_were_a_host() -> None:
+    job = job_of(order=("n1", "n1", "n2", "n1"))
+    assert places(job, [[mpich(0, 0, 2), mpich(1, 1, 2), mpich(3, 0, 1)], [mpich(2, 0, 1)]]) == [
+        {("n1", 0), ("n1", 1), ("n1", 3)},
+        {("n2", 2)},
+    ]
+    assert places(job, [[mpich(0, 0, 1), mpich(2, 0, 1)], [mpich(1, 0, 1)]]) == [{("n2", 2)}, set()]
+    assert places(job, [[mpich(number, number, 4) for number in range(4)]]) == [set()]
 
 
 def test_what_mpich_counts_anew_does_not_move_a_rank(tmp_path: Path) -> None:
