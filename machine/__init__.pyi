@@ -30,5 +30,6 @@ from .cpusets import format_list as format_list, parse_list as parse_list
 from .hosts.hostfile import ListedHost as ListedHost, hosts_of_file as hosts_of_file
 from .hosts.slurm import slurm_distances as slurm_distances, slurm_hosts as slurm_hosts
 from .model import Machine as Machine
+from .own_cpus import own_cpuset as own_cpuset
 from .sysfs import read_sysfs as read_sysfs
 from .topology import MAX_CPUS as MAX_CPUS, Cache as Cache, Core as Core, Node as Node

@@ -6,7 +6,7 @@ was, unless the cpuset of the process that recorded it is asked for.
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from numaplan.common import UsageError
@@ -28,18 +28,24 @@ _HINT = "give the root of a tree with sys/devices/system inside"
 _INSTEAD = "describe the machine in a machine.json instead; 'nmap machine 2x2 --json' shows the format"
 
 
-def read_sysfs(root: str | os.PathLike[str] = "/", restrict: bool | None = None) -> Topology:
+def read_sysfs(
+    root: str | os.PathLike[str] = "/",
+    restrict: bool | None = None,
+    cpus: Collection[int] | None = None,
+) -> Topology:
     """The machine that the sysfs under `root` describes.
 
     restrict: leave out cpus that our affinity (for a recorded tree: its cpuset) forbids; default: on this
-    machine only. Offline cpus are always left out; a forbidden memory counts as none, and a node that
-    keeps neither cpus nor memory that may be used is dropped. Raises UsageError if it cannot be read.
+    machine only; cpus: those that we may use here, if not those of our affinity. Offline cpus are always left
+    out; a forbidden memory counts as none, and a node that keeps neither cpus nor memory that may be used is
+    dropped. Raises UsageError if it cannot be read.
     """
     tree = Path(root)
     local = str(tree) == "/"
-    cpus, mems = _allowed(tree, local) if (local if restrict is None else restrict) else (None, None)
-    online = _online_cpus(tree) or set(cpus or ())  # a sandbox may hide sysfs: what we may use is there
-    usable = online if cpus is None else online & cpus
+    allowed, mems = _allowed(tree, local) if (local if restrict is None else restrict) else (None, None)
+    allowed = allowed if cpus is None else set(cpus)
+    online = _online_cpus(tree) or set(allowed or ())  # a sandbox may hide sysfs: what we may use is there
+    usable = online if allowed is None else online & allowed
     found = _localities(tree, usable, mems)
     nodes = nodes_of(found)
     if not any(node.cpus for node in nodes):

@@ -49,6 +49,7 @@ from .identity.environment import prepare as prepare
 from .identity.executable import executable_of as executable_of
 from .identity.image import read_image as read_image
 from .identity.log import Record as Record, read_logs as read_logs
+from .identity.own_machine import machine_named as machine_named
 from .identity.rank import (
     first_process as first_process,
     job_facts as job_facts,

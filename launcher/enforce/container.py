@@ -1,13 +1,11 @@
 """A container or pod whose cpus are known only when it starts: the plan is fitted to them."""
 
-import os
 import re
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from numaplan.common import UsageError
-from numaplan.machine import Machine, format_list, parse_list
+from numaplan.machine import Machine, format_list, own_cpuset, parse_list
 from numaplan.mapper import Plan
 
 from .plan_fit import is_other_machine, remap_plan
@@ -49,19 +47,6 @@ def in_container(environment: Mapping[str, str], root: Path = Path("/")) -> bool
     if any(environment.get(name) for name in _VARIABLES) or any((root / name).exists() for name in _FILES):
         return True
     return _GROUPS.search(_read(root / "proc/self/cgroup")) is not None
-
-
-def own_cpuset() -> Collection[int]:
-    """The cpus that this process's cpuset allows, whatever it is bound to."""
-    bound = os.sched_getaffinity(0)
-    try:
-        os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))
-        return os.sched_getaffinity(0)
-    except OSError:
-        return bound
-    finally:
-        with suppress(OSError):
-            os.sched_setaffinity(0, bound)
 
 
 def _online(root: Path) -> int:

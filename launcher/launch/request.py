@@ -10,7 +10,7 @@ import msgspec
 from numaplan.common import UsageError, check_output, find_program, script_path
 from numaplan.machine import Machine
 from numaplan.mapper import AppliedRank, Plan, ranks_elsewhere
-from numaplan.profiler import ElfFacts, elf_facts, executable_of, first_process, ranks_here
+from numaplan.profiler import ElfFacts, elf_facts, executable_of, first_process, machine_named, ranks_here
 
 from ..enforce.container import fit_to_container
 from ..enforce.plan_fit import HINT, fitted, part_of_process
@@ -107,7 +107,8 @@ def look_at(argv: Sequence[str], environment: Mapping[str, str] | None = None) -
     root = first_process(environment)
     if root != "p0":
         _unbind()
-    return Target(program, executable, elf_facts(executable), root, Machine.load("local"), environment)
+    machine = machine_named("local", environment)
+    return Target(program, executable, elf_facts(executable), root, machine, environment)
 
 
 def check(

@@ -8,9 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from numaplan.common import UsageError
-from numaplan.machine import format_list, parse_list
-
-from ..enforce.container import own_cpuset
+from numaplan.machine import format_list, own_cpuset, parse_list
 
 FULL = 0.02  # a node with less of its memory free than this is full
 _KILOBYTES = re.compile(r"(MemTotal|MemFree):\s+(\d+) kB")

@@ -76,13 +76,14 @@ class ClusterCommand(Command, frozen=True):
         return self._with_distances(found)
 
     def _with_machines(self, listed: "list[ListedHost]") -> "Cluster":
-        from numaplan.machine import Cluster, Host, Machine
+        from numaplan.machine import Cluster, Host
+        from numaplan.profiler import machine_named
 
         if self.machine and self.machines:
             raise UsageError("both --machine and --machines given", "give one of them")
         if not self.machine and not self.machines:
             say(["all hosts are taken to be like this one (--machine, --machines)"])
-        every = Machine.load(self.machine or "local") if not self.machines else None
+        every = machine_named(self.machine or "local", os.environ) if not self.machines else None
         hosts = []
         for one in listed:
             machine = every or self._machine_of(one.name)

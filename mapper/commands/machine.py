@@ -1,5 +1,6 @@
 """`nmap machine`: show a machine."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +28,7 @@ class MachineCommand(Command, frozen=True):
     as_json: Json = False
 
     def run(self) -> None:
-        from numaplan.machine import Machine
+        from numaplan.profiler import machine_named
 
         if self.sysfs is not None:
             if self.source != "local":
@@ -35,7 +36,7 @@ class MachineCommand(Command, frozen=True):
             if not self.sysfs.is_dir():
                 what, hint = "no such folder", "name one with sys/devices/system inside"
                 raise UsageError(f"--sysfs {self.sysfs}: {what}", hint)
-        machine = Machine.load(self.source if self.sysfs is None else f"{self.sysfs}/")
+        machine = machine_named(self.source if self.sysfs is None else f"{self.sysfs}/", os.environ)
         if self.as_json:
             print_json(machine.to_json())
             return

@@ -27,6 +27,7 @@ from ..backends.perf.kernel_files import ROOT, read_text
 from ..debug.dwarf.debug_file import check_servers
 from ..identity.elf import elf_facts
 from ..identity.environment import prepare
+from ..identity.own_machine import machine_named
 from ..identity.rank import job_facts
 from ..identity.read import read_identity
 from ..identity.records import Identity
@@ -147,7 +148,7 @@ def record(
 
 def choose(options: RecordOptions) -> tuple[Machine, Backend, str]:
     """The machine and the backend that the options ask for, and why it was taken; raises as record()."""
-    machine = Machine.load(options.machine)
+    machine = machine_named(options.machine, os.environ)
     return machine, *choose_backend(options.backend, machine, options.choices, part=options.part)
 
 
@@ -254,7 +255,8 @@ def command_line(
     root: another machine's recorded sysfs and procfs. Raises as record().
     """
     check_target(argv, options)
-    machine = Machine.load(str(root) if root and options.machine == "local" else options.machine)
+    local = str(root) if root else "local"
+    machine = machine_named(local if options.machine == "local" else options.machine, os.environ)
     backend, reason = choose_backend(options.backend, machine, options.choices, root or ROOT, options.part)
     chosen(backend.name, reason)
     with prepared(argv, options, machine) as request:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.launcher.enforce.container import fit_to_container, in_container, own_cpuset
-from numaplan.machine import Machine, Node
+from numaplan.launcher.enforce.container import fit_to_container, in_container
+from numaplan.machine import Machine, Node, own_cpuset
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanThread, Predicted
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
