@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from .linking import linking_of
+
 OPEN_MPI, MPICH = "Open MPI", "MPICH"  # and what has MPICH's interface: Intel MPI, MVAPICH, Cray MPI
 _LIBRARIES = {
     OPEN_MPI: re.compile(r"libmpi\.so\.(20|40|8\d)|libmpi_(mpifh|usempi\w*|cxx)\.so.*"),
@@ -25,7 +27,7 @@ def implementation_of(argv: Sequence[str], environment: Mapping[str, str]) -> st
     """OPEN_MPI or MPICH; empty where nothing tells."""
     programs = [path for path in map(shutil.which, argv) if path]
     for path in programs:
-        for name in _linked_with(path):
+        for name in linking_of(path).libraries:
             if found := _matching(_LIBRARIES, name):
                 return found
     for name, variable in _VARIABLES.items():
@@ -36,20 +38,3 @@ def implementation_of(argv: Sequence[str], environment: Mapping[str, str]) -> st
 
 def _matching(patterns: Mapping[str, re.Pattern[str]], text: str) -> str:
     return next((name for name, pattern in patterns.items() if pattern.fullmatch(text)), "")
-
-
-def _linked_with(path: str) -> list[str]:
-    """The libraries that an ELF file names; none of anything else."""
-    from elftools.elf.dynamic import DynamicSection
-    from elftools.elf.elffile import ELFFile
-
-    try:
-        with Path(path).open("rb") as file:
-            if file.read(4) != b"\x7fELF":
-                return []
-            section = ELFFile(file).get_section_by_name(".dynamic")
-            if not isinstance(section, DynamicSection):
-                return []
-            return [str(getattr(tag, "needed", "")) for tag in section.iter_tags("DT_NEEDED")]
-    except Exception:  # elftools raises whatever a damaged file makes of it
-        return []

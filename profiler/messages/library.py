@@ -38,6 +38,7 @@ class Library:
 
     path: Path
     name = "pmpi"
+    when_killed = ""
     why_none = "killed as they began, or by another MPI than the library that counts them was built for"
 
     def environment(self, folder: Path, environment: Mapping[str, str]) -> dict[str, str]:

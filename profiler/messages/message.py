@@ -35,7 +35,8 @@ class Found(NamedTuple):
 class Way(Protocol):
     """One way of recording messages.
 
-    name: what the trace calls it; why_none: why a rank that uses MPI may have left nothing.
+    name: what the trace calls it; why_none: why a rank that uses MPI may have left nothing; when_killed: what
+    to try where a signal ended a rank, empty: this way does not crash programs.
     """
 
     @property
@@ -43,6 +44,9 @@ class Way(Protocol):
 
     @property
     def why_none(self) -> str: ...
+
+    @property
+    def when_killed(self) -> str: ...
 
     def environment(self, folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
         """The program's environment, in which its ranks leave their messages in a folder."""

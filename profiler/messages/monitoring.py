@@ -27,6 +27,10 @@ class Monitoring:
 
     name = "monitoring"
     why_none = "killed, or by an MPI without monitoring"
+    when_killed = (
+        "a signal ended the program while Open MPI's own monitoring was on, which may be why: record with"
+        " --messages pmpi, or --messages no"
+    )
 
     def environment(self, folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
         """See Way.environment."""

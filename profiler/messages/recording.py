@@ -1,6 +1,7 @@
 """Recording messages beside whatever else is recorded: which way, and what came of it."""
 
 import re
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from numaplan.common import MachineLacksError, UsageError
 
 from ..identity.records import Identity
 from .implementation import MPICH, implementation_of
+from .linking import uses_intercommunicators
 from .message import Found, Way
 from .monitoring import Monitoring, in_use
 
@@ -36,7 +38,12 @@ def way_of(choice: str, argv: Sequence[str], environment: Mapping[str, str]) -> 
     implementation = implementation_of(argv, environment)
     if choice == "pmpi" or implementation == MPICH:
         return _library(implementation, argv, needed=choice == "pmpi")
-    return None if in_use(environment) else Monitoring()  # which only Open MPI's programs notice
+    if in_use(environment):
+        return None
+    # Open MPI's monitoring crashes on peers of another group.
+    if uses_intercommunicators([path for path in map(shutil.which, argv) if path], environment):
+        return _library(implementation, argv, needed=False)
+    return Monitoring()  # which only Open MPI's programs notice
 
 
 def _library(implementation: str, argv: Sequence[str], *, needed: bool) -> Way:
@@ -57,6 +64,7 @@ class Nothing:
 
     why_none: str
     name = "no"
+    when_killed = ""
 
     def environment(self, folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
         """See Way.environment."""

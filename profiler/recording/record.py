@@ -2,13 +2,14 @@
 
 import json
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from numaplan.common import UsageError, as_text, find_program, program_files, started_as
+from numaplan.common import ASKING, UsageError, as_text, ended_by, find_program, program_files, started_as
 from numaplan.machine import Machine
 
 from ..backends.base import (
@@ -173,7 +174,9 @@ def _with_messages(recording: Recording, identity: Identity, way: Way, folder: P
     started = job_facts(os.environ).get("ranks", 0)
     assert isinstance(started, int)
     found = read_messages(way, folder, identity, started)
-    said = [*filter(None, [recording.notes.get("warnings", "")]), *found.warnings]
+    killed = ended_by(recording.exit_code) not in (None, signal.SIGKILL, *ASKING)
+    first = [way.when_killed if killed else "", recording.notes.get("warnings", "")]
+    said = [*filter(None, first), *found.warnings]
     notes = {**recording.notes, **({"warnings": "; ".join(said)} if said else {})}
     if found.ranks:
         notes["messages"] = way.name

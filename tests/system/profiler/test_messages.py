@@ -164,6 +164,35 @@ def test_a_rank_that_aborts_its_job(tmp_path: Path, kind: str, way: str) -> None
         assert ("no messages of rank" in told) == bool(silent)
 
 
+def groups(tmp_path: Path, way: str, *arguments: str | Path) -> tuple[int, Path]:
+    """(the exit code, the trace) of two ranks that talk by an intercommunicator."""
+    trace, words = tmp_path / "t.db", ("--backend", "faults", "--multiprocess", "--messages", way)
+    program = built(PROGRAMS / "mpi_groups.c", "openmpi")
+    job = ["timeout", "-s", "KILL", "60", *launcher("openmpi", 2), program, *arguments]
+    return run_job([BIN / "nprof", "record", *words, "-o", trace, *job], tmp_path).returncode, trace
+
+
+@pytest.mark.parametrize("spawns", [False, True])
+def test_groups_and_jobs_that_talk_to_each_other(tmp_path: Path, spawns: bool) -> None:
+    """Open MPI's monitoring crashes there, without us, too."""
+    arguments = [built(PROGRAMS / "mpi_groups.c", "openmpi")] if spawns else []
+    code, trace = groups(tmp_path, "auto", *arguments)
+    assert code == 0
+    with Trace.open(trace) as opened:
+        assert opened.meta["messages"] == "pmpi"
+    sent = sums(trace, "sent")
+    assert {pair: size for pair, (size, _) in sent.items() if size >= BLOCK} == {(0, 1): BLOCK, (1, 0): BLOCK}
+
+
+def test_a_crash_under_monitoring_names_other_ways_first(tmp_path: Path) -> None:
+    code, trace = groups(tmp_path, "monitoring", built(PROGRAMS / "mpi_groups.c", "openmpi"))
+    with Trace.open(trace) as opened:
+        told = opened.meta.get("warnings", "")
+    if not code:
+        pytest.skip("this Open MPI's monitoring does not crash")
+    assert told.startswith("a signal ended the program") and "--messages pmpi, or --messages no" in told
+
+
 def test_what_monitoring_misses_is_told(tmp_path: Path) -> None:
     with Trace.open(record(tmp_path, "openmpi", "monitoring", "po")) as opened:
         assert "what persistent requests send is not counted" in opened.meta["warnings"]

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from numaplan.profiler.identity import rank
 from numaplan.profiler.identity.records import Identity, ModuleRecord, ProcessRecord
 from numaplan.profiler.messages.implementation import MPICH, OPEN_MPI, implementation_of
 from numaplan.profiler.messages.library import _KINDS, Library
+from numaplan.profiler.messages.linking import uses_intercommunicators
 from numaplan.profiler.messages.message import Messages
 from numaplan.profiler.messages.monitoring import Monitoring
 from numaplan.profiler.messages.recording import read_messages, way_of
@@ -149,6 +151,52 @@ def test_choices() -> None:
     assert way_of("auto", [], {}) is None
     assert way_of("auto", ["sh"], {"OMPI_MCA_pml_monitoring_enable": "1"}) is None  # it is somebody else's
     assert isinstance(way_of("auto", ["sh"], {}), Monitoring)
+
+
+BETWEEN_GROUPS = "int {0}(void); int {1}(void) {{ return {0}(); }}\n"
+
+
+def linked(folder: Path, name: str, function: str, *flags: str, calls: str = "main") -> Path:
+    """A program, or a library, that asks the loader for a function."""
+    source = folder / f"{name}.c"
+    source.write_text(BETWEEN_GROUPS.format(function, calls))
+    command = ["cc", str(source), "-o", str(folder / name), "-Wl,--unresolved-symbols=ignore-all", *flags]
+    subprocess.run(command, check=True)
+    return folder / name
+
+
+@pytest.mark.parametrize(
+    ("function", "wanted"),
+    [
+        ("MPI_Comm_spawn", True),
+        ("MPI_Comm_spawn_multiple", True),
+        ("PMPI_Intercomm_create", True),
+        ("mpi_comm_accept_", True),
+        ("MPI_Comm_connect", True),
+        ("MPI_Intercomm_merge", False),
+        ("my_MPI_Comm_spawn", False),
+    ],
+)
+def test_programs_that_talk_to_other_groups(function: str, wanted: bool, tmp_path: Path) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("no compiler")
+    program = linked(tmp_path, "app", function, "-s", "-shared", "-fPIC")
+    assert uses_intercommunicators([str(program)], {}) == wanted
+    chosen = way_of("auto", ["sh", str(program)], {"OMPI_COMM_WORLD_RANK": "0"})
+    assert (chosen is not None and chosen.name != "monitoring") == wanted
+    assert isinstance(way_of("monitoring", [str(program)], {}), Monitoring)
+
+
+def test_programs_whose_own_library_talks_to_other_groups(tmp_path: Path) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("no compiler")
+    linked(tmp_path, "libown.so", "MPI_Comm_spawn", "-shared", "-fPIC", calls="own")
+    flags = (f"-L{tmp_path}", "-lown")
+    program = linked(tmp_path, "app", "own", *flags, "-Wl,-rpath,$ORIGIN")
+    assert uses_intercommunicators([str(program)], {})
+    program = linked(tmp_path, "app", "own", *flags)
+    assert not uses_intercommunicators([str(program)], {})
+    assert uses_intercommunicators([str(program)], {"LD_LIBRARY_PATH": f"/none:{tmp_path}"})
 
 
 def test_the_preload_library_reads_the_same_variables(repository: Path) -> None:
