@@ -149,9 +149,11 @@ class ExportCommand(Command, frozen=True):
         if self.output is None:
             sys.stdout.write(start.script())
             return
-        if start.file in (self.output, self.plan):
+        if any(file in (self.output, self.plan) for file, _ in start.files):
             raise UsageError(f"-o {self.output}: the file that the line reads has this name", "give another")
         check_output(self.output)
-        check_output(start.file, [self.plan, self.output])
-        write_document(start.file, start.text.encode())
+        for file, _ in start.files:
+            check_output(file, [self.plan, self.output])
+        for file, text in start.files:
+            write_document(file, text.encode())
         write_document(self.output, f"{start.command}\n".encode())

@@ -31,11 +31,12 @@ def is_job_plan(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-class JobRank(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank and the host that it runs on."""
+class JobRank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A rank and the host that it runs on; argv: its program, where ranks run several."""
 
     rank: Count
     host: str
+    argv: tuple[str, ...] = ()
 
 
 class JobPredicted(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,34 +3,53 @@
 Launchers place ranks on hosts and bind nothing: inside each rank nlaunch binds threads and places memory.
 """
 
+import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from numaplan.common import UsageError, shell_line
+from numaplan.machine import format_list
 
 from .document import JobPlan
 
 LISTS = ".hosts"  # how the files are called that name a host for each rank
+PROGRAMS = ".programs"  # and those that name a program
 KEPT = "# kept: all of the plan, by nlaunch on each host, which must find the job's plan there"
+_PLAIN = re.compile(r"[\w./:=,+@~-]+", re.ASCII)
 CRAY_ORDER = "MPICH_RANK_ORDER"  # the only name that Cray's MPI reads
 
 
 class JobStart(msgspec.Struct, frozen=True):
-    """The command line, and the text of the file beside it (its name as the command says it)."""
+    """The command line, the text of the file beside it (its name as the command says it), and of others that
+    it reads."""
 
     command: str
     file: Path
     text: str
+    others: tuple[tuple[Path, str], ...] = ()
+
+    @property
+    def files(self) -> tuple[tuple[Path, str], ...]:
+        """Name and text of all."""
+        return ((self.file, self.text), *self.others)
 
     def script(self) -> str:
-        """Lines to paste into a shell, which make the file too."""
-        made = f"cat >{shell_line([str(self.file)])} <<'END'\n{self.text}END\n"
+        """Lines to paste into a shell, which make the files too."""
+        made = "".join(f"cat >{shell_line([str(file)])} <<'END'\n{text}END\n" for file, text in self.files)
         return f"{made}{self.command}\n{KEPT}\n"
+
+
+class Started(NamedTuple):
+    """Ranks in a row, and nlaunch with the program that they run."""
+
+    ranks: Sequence[int]
+    words: Sequence[str]
 
 
 def export_job(job: JobPlan, job_path: Path, form: str, place: Path) -> JobStart:
@@ -47,15 +66,28 @@ def export_job(job: JobPlan, job_path: Path, form: str, place: Path) -> JobStart
             )
     if not job.ranks:
         raise UsageError("the plan has no rank", "there is nothing to export")
-    return FORMS[form](job, _program(job, job_path), place)
+    return FORMS[form](job, _programs(job, job_path), place)
 
 
-def _program(job: JobPlan, job_path: Path) -> list[str]:
-    """nlaunch and what it starts; by its path where a shell would not find it."""
+def _programs(job: JobPlan, job_path: Path) -> list[Started]:
+    """What ranks start, in their order; nlaunch by its path where a shell would not find it."""
     beside = Path(sys.executable).with_name("nlaunch")
     found = shutil.which("nlaunch") or not beside.exists()
+    start = ["nlaunch" if found else str(beside), "--job", str(job_path)]
     app = next((plan.app.argv for plan in job.hosts.values() if plan.app.argv), ("./app",))
-    return ["nlaunch" if found else str(beside), "--job", str(job_path), *app]
+    return [
+        Started([one.rank for one in ranks], [*start, *argv])
+        for argv, ranks in groupby(job.ranks, key=lambda one: one.argv or app)
+    ]
+
+
+def _line(launcher: Sequence[str], options: Sequence[str], programs: Sequence[Started]) -> str:
+    """`launcher -n 4 options program`, of several `launcher options -n 1 program : -n 3 other`."""
+    parts = [["-n", str(len(one.ranks))] for one in programs]
+    if len(programs) == 1:
+        return shell_line([*launcher, *parts[0], *options, *programs[0].words])
+    sections = [shell_line([*part, *one.words]) for part, one in zip(parts, programs, strict=True)]
+    return f"{shell_line([*launcher, *options])} {' : '.join(sections)}"
 
 
 def _hosts(job: JobPlan) -> list[str]:
@@ -63,38 +95,60 @@ def _hosts(job: JobPlan) -> list[str]:
     return [one.host for one in job.ranks]
 
 
-def _openmpi(job: JobPlan, program: Sequence[str], place: Path) -> JobStart:
+def _openmpi(job: JobPlan, programs: Sequence[Started], place: Path) -> JobStart:
     """Slots do not matter where nothing is bound, but a rankfile must name one."""
     file = place.with_suffix(".ranks")
     text = "".join(f"rank {one.rank}={one.host} slot=0\n" for one in job.ranks)
-    words = ["mpirun", "-n", str(len(job.ranks)), "--rankfile", str(file), "--bind-to", "none"]
-    return JobStart(shell_line([*words, *program]), file, text)
+    return JobStart(_line(["mpirun"], ["--rankfile", str(file), "--bind-to", "none"], programs), file, text)
 
 
-def _seq(job: JobPlan, program: Sequence[str], place: Path) -> JobStart:
+def _seq(job: JobPlan, programs: Sequence[Started], place: Path) -> JobStart:
+    """A hostfile is one program's, and each would begin at its first line again."""
     file = place.with_suffix(LISTS)
-    words = ["mpirun", "-n", str(len(job.ranks)), "--hostfile", str(file), "--map-by", "seq"]
+    listed = "--hostfile" if len(programs) == 1 else "--default-hostfile"
     text = "".join(f"{host}\n" for host in _hosts(job))
-    return JobStart(shell_line([*words, "--bind-to", "none", *program]), file, text)
+    options = [listed, str(file), "--map-by", "seq", "--bind-to", "none"]
+    return JobStart(_line(["mpirun"], options, programs), file, text)
 
 
-def _slurm(job: JobPlan, program: Sequence[str], place: Path) -> JobStart:
+def _slurm(job: JobPlan, programs: Sequence[Started], place: Path) -> JobStart:
     file = place.with_suffix(LISTS)
     counts = [f"--nodes={len(set(_hosts(job)))}", f"--ntasks={len(job.ranks)}"]
-    words = ["srun", *counts, "--distribution=arbitrary", "--cpu-bind=none", *program]
+    words = ["srun", *counts, "--distribution=arbitrary", "--cpu-bind=none"]
     text = "".join(f"{host}\n" for host in _hosts(job))
-    return JobStart(f"SLURM_HOSTFILE={shell_line([str(file)])} {shell_line(words)}", file, text)
+    others: tuple[tuple[Path, str], ...] = ()
+    if len(programs) == 1:
+        words += programs[0].words
+    else:
+        others = ((place.with_suffix(PROGRAMS), "".join(map(_slurm_s_line, programs))),)
+        words += ["--multi-prog", str(others[0][0])]
+    return JobStart(f"SLURM_HOSTFILE={shell_line([str(file)])} {shell_line(words)}", file, text, others)
 
 
-def _hydra(job: JobPlan, program: Sequence[str], place: Path) -> JobStart:
+def _slurm_s_line(one: Started) -> str:
+    """Of a file for --multi-prog, which has rules of its own for all but plain words."""
+    odd = next((word for word in one.words if not _PLAIN.fullmatch(word)), None)
+    if odd is not None:
+        raise UsageError(
+            f"slurm: {shell_line([odd])} cannot stand in the file that names the programs of ranks",
+            "start these ranks' program by a script without such arguments",
+        )
+    return f"{format_list(one.ranks)} {' '.join(one.words)}\n"
+
+
+def _hydra(job: JobPlan, programs: Sequence[Started], place: Path) -> JobStart:
     file = place.with_suffix(LISTS)
-    words = ["mpiexec.hydra", "-f", str(file), "-n", str(len(job.ranks)), "-bind-to", "none"]
     text = "".join(f"{host}:{len(list(ranks))}\n" for host, ranks in groupby(_hosts(job)))
-    return JobStart(shell_line([*words, *program]), file, text)
+    return JobStart(_line(["mpiexec.hydra", "-f", str(file)], ["-bind-to", "none"], programs), file, text)
 
 
-def _cray(job: JobPlan, program: Sequence[str], place: Path) -> JobStart:
+def _cray(job: JobPlan, programs: Sequence[Started], place: Path) -> JobStart:
     """The launcher fills host after host; MPI then numbers these places by the file."""
+    if len(programs) > 1:
+        raise UsageError(
+            "cray: the job runs several programs, and its ranks would be numbered after their start",
+            "take openmpi, seq, slurm or hydra",
+        )
     ranks: dict[str, list[int]] = {}
     for one in job.ranks:
         ranks.setdefault(one.host, []).append(one.rank)
@@ -108,12 +162,12 @@ def _cray(job: JobPlan, program: Sequence[str], place: Path) -> JobStart:
         )
     file = place.with_name(CRAY_ORDER)
     counts = ["-n", str(len(job.ranks)), "--ppn", str(most), "--hosts", ",".join(hosts)]
-    words = ["mpiexec", *counts, "--cpu-bind", "none", *program]
+    words = ["mpiexec", *counts, "--cpu-bind", "none", *programs[0].words]
     text = "".join(",".join(map(str, ranks[host])) + "\n" for host in hosts)
     return JobStart(f"MPICH_RANK_REORDER_METHOD=3 {shell_line(words)}", file, text)
 
 
-FORMS: dict[str, Callable[[JobPlan, Sequence[str], Path], JobStart]] = {
+FORMS: dict[str, Callable[[JobPlan, Sequence[Started], Path], JobStart]] = {
     "openmpi": _openmpi,
     "seq": _seq,
     "slurm": _slurm,

@@ -87,7 +87,7 @@ def plan_job(
     }
     host_of = {rank: host for host, own in ranks.items() for rank in own}
     plan = JobPlan(
-        ranks=tuple(JobRank(rank=rank, host=host_of[rank]) for rank in graph.ranks),
+        ranks=_ranks(summaries, host_of),
         hosts=plans,
         cluster=cluster,
         predicted=_predicted(graph, placement, plans),
@@ -105,6 +105,14 @@ def plan_host(task: HostTask) -> HostAnswer:
     """The plan of one host, as a worker makes it."""
     planned = make_plan(join([read_part(folder) for folder in task.folders]), task.machine, task.options)
     return HostAnswer(planned.plan.to_json(), planned.notes)
+
+
+def _ranks(summaries: Sequence[RankSummary], host_of: dict[int, str]) -> tuple[JobRank, ...]:
+    """Where each rank runs, with its program where they run several."""
+    several = len({one.argv for one in summaries if one.argv}) > 1
+    return tuple(
+        JobRank(rank=one.rank, host=host_of[one.rank], argv=one.argv if several else ()) for one in summaries
+    )
 
 
 def _predicted(graph: RankGraph, placement: RankPlacement, plans: dict[str, Plan]) -> JobPredicted:

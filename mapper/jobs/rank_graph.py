@@ -32,6 +32,7 @@ class RankSummary(msgspec.Struct, frozen=True):
     host: str
     machine: Machine
     recording: str
+    argv: tuple[str, ...]
     executable: str
     messages: bool
     sent: dict[int, int]
@@ -65,6 +66,7 @@ def summarise(part: Part) -> RankSummary:
         host=facts.host,
         machine=part.machine,
         recording=facts.recording,
+        argv=facts.argv,
         executable=facts.executable,
         messages=facts.messages,
         sent=sent,

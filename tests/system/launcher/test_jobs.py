@@ -111,6 +111,38 @@ def test_every_rank_and_thread_is_where_the_plan_has_it(
         assert total["total"]["threads_as_planned"] == len(planned_cpus(job))
 
 
+@pytest.mark.parametrize("launcher", ["Open MPI's rankfile", "Open MPI's sequence", "MPICH", "Slurm"])
+def test_ranks_of_several_programs_each_start_theirs(
+    launcher: str, four: Hosts, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    form, compiler, _ = LAUNCHERS[launcher]
+    needs(TOOLS[form])
+    environment = with_our_commands({"SLURM_MPI_TYPE": "pmi2"})
+    if form == "slurm":
+        environment.update(request.getfixturevalue("under_slurm"))
+    scripts = [tmp_path / "atmos", tmp_path / "ocean"]
+    for script in scripts:
+        variables = "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$SLURM_PROCID}}"
+        script.write_text(f"#!/bin/sh\necho program {variables} {script.name}\nexec {program(compiler)}\n")
+        script.chmod(0o755)
+    job = job_of((str(scripts[0]),))
+    ranks = tuple(msgspec.structs.replace(one, argv=(str(scripts[one.rank in (1, 2)]),)) for one in job.ranks)
+    job = msgspec.structs.replace(job, ranks=ranks)
+    job.save(tmp_path / "job.json")
+    line = succeed("nmap", "export", "job.json", "--format", form, cwd=tmp_path).decode()
+    done = four.run(
+        ["sh", "-ec", line.replace("--job job.json", "--job job.json --report reports")],
+        tmp_path,
+        **environment,
+    )
+    assert done.returncode == 0, done.stderr
+    said = dict(line.split()[1:] for line in done.stdout.splitlines() if line.startswith("program"))
+    assert {int(rank): name for rank, name in said.items()} == {
+        rank: "ocean" if rank in (1, 2) else "atmos" for rank in range(len(ORDER))
+    }
+    assert_as_planned(job, done.stdout, tmp_path / "reports")
+
+
 def test_a_job_of_slurm_from_its_recording_to_its_report(
     four: Hosts, under_slurm: Mapping[str, str], tmp_path: Path
 ) -> None:

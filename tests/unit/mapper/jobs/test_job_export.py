@@ -66,6 +66,64 @@ def test_cray_s_order_needs_hosts_that_are_alike() -> None:
         export("cray", "a", "b", "b", "c")
 
 
+def several(form: str, *argvs: str) -> JobStart:
+    """Of a job whose ranks, on hosts b, a, b in turn, run these."""
+    order = [("b", "a", "b")[number % 3] for number in range(len(argvs))]
+    job = job_of(("./first",), order, MACHINE)
+    ranks = [
+        msgspec.structs.replace(one, argv=tuple(argv.split("|")))
+        for one, argv in zip(job.ranks, argvs, strict=True)
+    ]
+    return export_job(
+        msgspec.structs.replace(job, ranks=tuple(ranks)), Path("job.json"), form, Path("job.json")
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "options"),
+    [
+        ("openmpi", "mpirun --rankfile job.ranks --bind-to none"),
+        ("seq", "mpirun --default-hostfile job.hosts --map-by seq --bind-to none"),
+        ("hydra", "mpiexec.hydra -f job.hosts -bind-to none"),
+    ],
+)
+def test_each_rank_starts_its_own_program(form: str, options: str) -> None:
+    command = several(form, "./atmos", "./ocean|two words", "./ocean|two words", "./atmos").command
+    launch = command.removeprefix(f"{options} -n 1 ").partition(" --job")[0]
+    atmos, ocean = (f"{launch} --job job.json {app}" for app in ("./atmos", "./ocean 'two words'"))
+    assert command == f"{options} -n 1 {atmos} : -n 2 {ocean} : -n 1 {atmos}"
+    assert " : " not in several(form, "./atmos", "./atmos").command
+
+
+def test_slurm_reads_the_programs_of_ranks_from_a_file() -> None:
+    start = several("slurm", "./atmos", "./ocean|3", "./ocean|3")
+    assert start.command.endswith(" --cpu-bind=none --multi-prog job.programs")
+    ((file, text),) = start.others
+    lines = [line.partition(" ")[0] + " " + after_nlaunch(line) for line in text.splitlines()]
+    assert (str(file), lines) == (
+        "job.programs", ["0 --job job.json ./atmos", "1-2 --job job.json ./ocean 3"]
+    )  # fmt: skip
+    assert f"cat >job.programs <<'END'\n{text}END\n" in start.script()
+    with pytest.raises(UsageError, match="slurm: 'two words' cannot stand"):
+        several("slurm", "./atmos", "./ocean|two words")
+
+
+def test_the_files_of_several_programs_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    job = job_of(order=("a", "b"), machine=MACHINE)
+    ranks = tuple(msgspec.structs.replace(one, argv=(f"./app{one.rank}",)) for one in job.ranks)
+    msgspec.structs.replace(job, ranks=ranks).save("job.json")
+    assert main(["export", "job.json", "--format", "slurm", "-o", "run.sh"]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"job.json", "run.sh", "run.hosts", "run.programs"}
+    assert "--multi-prog run.programs" in Path("run.sh").read_text()
+    assert main(["export", "job.json", "--format", "slurm", "-o", "run.programs"]) == 2
+
+
+def test_cray_starts_one_program() -> None:
+    with pytest.raises(UsageError, match="cray: the job runs several programs"):
+        several("cray", "./atmos", "./ocean", "./ocean")
+
+
 def test_what_cannot_be_started_is_refused() -> None:
     job = job_of(order=("a", "b"), machine=MACHINE)
     with pytest.raises(UsageError, match="take one of openmpi, seq, slurm, hydra, cray"):

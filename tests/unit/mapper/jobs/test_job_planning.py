@@ -9,6 +9,9 @@ from benchmarks.job_instances import halo, make_job
 from numaplan.machine import Cluster
 from numaplan.mapper import JobPlan
 from numaplan.mapper.commands.main import main
+from numaplan.mapper.jobs.part_reading import read_part
+from numaplan.mapper.jobs.part_tables import part_folders
+from numaplan.mapper.jobs.part_writing import write_part
 from tests.support.commands import succeed
 
 
@@ -119,3 +122,22 @@ def test_a_job_without_a_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (tmp_path / "empty").mkdir()
     assert main(("plan", str(tmp_path / "empty"), "--cluster", "2*1x2:2")) == 2
     assert "no part of a rank" in capsys.readouterr().err
+
+
+def test_ranks_of_several_programs_keep_theirs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make_job(tmp_path / "job", halo((3,)), 1, "1x2")
+    words = ("plan", str(folder), "--cluster", "2*1x2:2", "--engine", "local:1", "-o")
+    assert main((*words, str(tmp_path / "one.json"))) == 0
+    assert '"argv"' not in (tmp_path / "one.json").read_text().partition('"hosts"')[0]
+    for part in map(read_part, part_folders(folder).values()):
+        argv = ("./ocean", "3") if part.facts.rank else ("./atmos",)
+        write_part(
+            folder, msgspec.structs.replace(part, facts=msgspec.structs.replace(part.facts, argv=argv))
+        )
+    assert main((*words, str(tmp_path / "two.json"))) == 0
+    found = JobPlan.load(tmp_path / "two.json")
+    assert [one.argv for one in found.ranks] == [("./atmos",), ("./ocean", "3"), ("./ocean", "3")]
+    capsys.readouterr()
+    assert main(("export", str(tmp_path / "two.json"), "--format", "openmpi")) == 0
+    line = capsys.readouterr().out
+    assert "./atmos : -n 2 " in line and line.count("./ocean 3") == 1
