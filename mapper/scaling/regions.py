@@ -2,7 +2,9 @@
 
 That is known where each thread uses its part of the region, in order; where all of it is used alike, most by
 the threads of one node; and where another recording, with another size of the region, shows the same shares.
-Where that shows other shares, a region does not scale, whatever it looks like in one recording.
+Where that shows other shares, a region does not scale, whatever it looks like in one recording. Where threads
+have many parts in turn one recording is not enough: several arrays in one block grow with it, but chunks that
+are dealt in turn (OpenMP's schedule(static, 4096)) keep their size and become more.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,6 +28,7 @@ ALIKE = 0.8  # of the accesses of the node that uses a part most, that the regio
 PARTS = 4  # of a region that is used alike
 COVERED = 0.75  # of a region, up to which pages must have been seen
 LOSS = 0.02  # of a region's accesses, that even parts may make remote
+TURNS = 2  # that may be two arrays in one block; more are as likely chunks of a fixed size
 
 
 def with_scales(
@@ -124,6 +127,8 @@ def _with_scale(entry: PlanRegion, uses: Sequence[_Uses]) -> PlanRegion:
     if any(other.local(entry) < SAME * other.best() for other in others):
         return entry
     units = _units(use)
+    if units is not None and units.turns > TURNS and not others:
+        return entry
     if units is not None:
         parts = msgspec.structs.replace(entry, runs=_parts(entry, units, use))
         if use.local(parts) >= use.local(entry) - LOSS * float(use.made.sum()):

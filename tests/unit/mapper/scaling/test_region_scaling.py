@@ -79,6 +79,17 @@ def test_two_arrays_in_one_block_scale_together() -> None:
     assert found.scales and [run.node for run in found.runs] == [0, 1, 2, 3, 0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("turns", [3, 4])
+def test_chunks_dealt_in_turn_scale_only_if_another_size_shows_that_they_grow(turns: int) -> None:
+    """Chunks of a fixed size look like as many arrays in one block, until there are more of them."""
+    dealt = parts(24 * turns, turns)
+    entry = scaled(dealt)
+    assert not entry.scales and entry == planned(dealt)
+    arrays, chunks = parts(48 * turns, turns), parts(48 * turns, 2 * turns)
+    assert scaled(dealt, arrays).scales == Scales(known="sizes")
+    assert scaled(dealt, chunks) == planned(dealt)
+
+
 def test_a_region_that_one_node_uses_scales_if_all_of_it_is_used() -> None:
     assert scaled([2, 3] * 8).scales == Scales(known="alike")
     head = counts([2] * 4)
