@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .orders import IN_ORDER, ORDERS, places
+from .orders import IN_ORDER, ORDERS, REVERSED, places
 
 Pairs = NDArray[np.bool_]
 Index = NDArray[np.int64]
@@ -51,7 +51,7 @@ def features() -> tuple[Feature, ...]:
     return tuple(_plain()) + tuple(
         one._replace(name=f"{one.name}, {order}", order=order, price=one.price + 0.006)
         for order in ORDERS
-        if order != IN_ORDER
+        if order not in (IN_ORDER, REVERSED)
         for one in _plain()
         if one.kind in ("neighbours", "groups", "grid") and "from the end" not in one.name
     )

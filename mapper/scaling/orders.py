@@ -7,6 +7,7 @@ import numpy as np
 from ..threads.problem import Nodes
 
 IN_ORDER = "in order"
+REVERSED = "reversed"  # the same neighbours, grids and groups as in order, but other parts of memory
 
 
 def _evens_first(n: int) -> Nodes:
@@ -36,6 +37,7 @@ ORDERS: Mapping[str, Callable[[int], Nodes]] = {
     "halves in turn": lambda n: np.argsort(_evens_first(n)),
     "bits mirrored": _mirrored,
     "from both ends": _from_both_ends,
+    REVERSED: lambda n: np.arange(n)[::-1],
 }
 
 

@@ -90,6 +90,11 @@ def test_chunks_dealt_in_turn_scale_only_if_another_size_shows_that_they_grow(tu
     assert scaled(dealt, chunks) == planned(dealt)
 
 
+def test_parts_in_reverse_order_scale() -> None:
+    found = scaled(parts(64)[::-1])
+    assert found.scales == Scales(known="shares") and [run.node for run in found.runs] == [3, 2, 1, 0]
+
+
 def test_a_region_that_one_node_uses_scales_if_all_of_it_is_used() -> None:
     assert scaled([2, 3] * 8).scales == Scales(known="alike")
     head = counts([2] * 4)
