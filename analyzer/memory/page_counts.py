@@ -41,7 +41,8 @@ class PageCounts(msgspec.Struct, frozen=True):
     as its accesses are divided; small: of elsewhere, what is to small blocks of the heap;
     restacked: (N, N) how elsewhere changes where each thread's stack is as if it had touched that first;
     exact: whether all accesses were counted by page, and not sampled (period is 1 then); sources: what the
-    source calls a region, where that is known.
+    source calls a region, where that is known; unfollowed: regions of which other numbers of threads were
+    recorded than are counted here, which do not tell who uses which page.
     """
 
     regions: Sequence[RegionKey]
@@ -67,6 +68,7 @@ class PageCounts(msgspec.Struct, frozen=True):
     restacked: Floats | None = None
     exact: bool = False
     sources: Mapping[RegionKey, str] = {}
+    unfollowed: frozenset[RegionKey] = frozenset()
 
     def __len__(self) -> int:
         return len(self.region)

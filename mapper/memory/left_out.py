@@ -17,6 +17,7 @@ from .run_table import RunTable
 from .site_rules import SiteRule, tables_by_region
 
 SMALL = 1 << 20  # bytes of a region
+CLEARLY = 0.5  # of what is remote by chance, that first touch must make local
 LOST = 1e-3  # share of all accesses that may become remote by leaving them all out
 _OF_LIBRARY = re.compile(r"\.so(\.[0-9.]+)?([:+]|$)")  # libc.so.6:.data, libmpi.so.40+0x1f
 
@@ -68,6 +69,21 @@ def without_gain(
     order = sorted(wanted, key=lambda number: (gains[number], number))
     lost = np.cumsum(np.maximum(gains[order], 0.0))
     return [order[place] for place in np.flatnonzero(lost <= LOST * float(stats.accesses.sum())).tolist()]
+
+
+def better_touched(stats: PageCounts, rows: Ints, node_of: Ints) -> bool:
+    """Whether memory of which nobody knows who will use which page is left to whoever touches it first.
+
+    Then its users did: spread over their nodes it is as local as by chance, which first touch must beat
+    clearly, as it may burden one node alone.
+    """
+    if stats.toucher is None:
+        return False
+    made, user, toucher = stats.accesses[rows], node_of[stats.thread[rows]], stats.toucher[rows]
+    known = (toucher >= 0) & (toucher < len(node_of))
+    own = known & (node_of[np.where(known, toucher, 0)] == user)
+    chance = 1 / len(np.unique(user))
+    return bool(made[own].sum() >= (chance + CLEARLY * (1 - chance)) * made.sum())
 
 
 def _is_small(table: RunTable) -> bool:

@@ -2,7 +2,8 @@
 
 A page's home is the node whose threads touch it most; pages that many nodes read and hardly anyone writes are
 interleaved, so that no one memory controller serves them all; neighbours with one home become one run. What
-the plan does not place (stacks, small blocks, libraries' data) is where it was first touched.
+the plan does not place (stacks, small blocks, libraries' data) is where it was first touched. Of regions that
+nobody knows the users of, no page is anyone's: they are interleaved, or where they are first touched.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ from numaplan.profiler import RegionKey
 
 from ..plan_file.parts import PlanRegion, Policy, Run
 from .capacity import fit_capacity, spread_traffic
-from .left_out import leave_out
+from .left_out import better_touched, leave_out
 from .next_touch import next_touch_gain
 from .run_table import PAGE, RunTable, Spread, counts_by_node, make_table
 from .site_rules import Site, SiteRule, site_of, site_rules, table_of_block, tables_by_region, totals_by_entry
@@ -94,12 +95,14 @@ def place_pages(
         rows = _usable(
             stats, by_region[borders[number] : borders[number + 1]], stats.regions[number], node_of
         )
-        if not len(rows):
+        unknown = stats.regions[number] in stats.unfollowed
+        if not len(rows) or (unknown and better_touched(stats, rows, node_of)):
             continue
         pages, counts = counts_by_node(stats, rows, node_of, column)
         limit = min(max_runs, LEAST_RUNS + spare)
         writes = float(stats.writes[rows].sum())
-        table = make_table(stats.regions[number], pages, counts, writes, limit, spread)
+        how: Spread = "all" if unknown else spread
+        table = make_table(stats.regions[number], pages, counts, writes, limit, how)
         if not table.interleave:
             gain = next_touch_gain(stats, rows, node_of, table, stats.team)
             if gain > 0:

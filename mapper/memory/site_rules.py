@@ -68,7 +68,7 @@ def site_rules(
     """
     sites: dict[Site, list[int]] = defaultdict(list)
     for number, key in enumerate(stats.regions):
-        if key.kind in KINDS and "+0x" in key.name:
+        if key.kind in KINDS and "+0x" in key.name and key not in stats.unfollowed:
             sites[site_of(key)].append(number)
     several = {site: numbers for site, numbers in sites.items() if len(numbers) > 1}
     if not several:

@@ -44,7 +44,8 @@ class ScalingFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     features: share of all communication; explained: of the recordings' variance by the pattern; quality: the
     worst of what was left out, enough: to plan by it without being asked to; few: all recordings but those of
     one number have too few threads to tell; alone: the number that the others predict badly where it does not
-    decide ties; rounds: how often the threads are made, one team after another."""
+    decide ties; rounds: how often the threads are made, one team after another; unfollowed: regions whose
+    users with so many threads nobody knows, unfollowed_share: of all accesses, those to them."""
 
     threads: int
     recorded: list[int]
@@ -60,6 +61,8 @@ class ScalingFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     few: bool = False
     alone: int | None = None
     rounds: int = 1
+    unfollowed: int = 0
+    unfollowed_share: float = 0.0
 
 
 def scaling_of(plan: Plan) -> ScalingFacts | None:
@@ -83,7 +86,14 @@ def scaling_lines(found: ScalingFacts) -> list[str]:
         f"pattern               {' and '.join(found.pattern)}: {shown}",
         f"predicts              {quality_words(found)}",
     ]
-    return lines + [f"unsure                {why}: {TELLS}" for why in _unsure(found)]
+    unsure = [f"{why}: {TELLS}" for why in _unsure(found)]
+    if found.unfollowed:
+        regions = f"{found.unfollowed} region{'s' * (found.unfollowed > 1)}"
+        unsure.append(
+            f"{regions} ({found.unfollowed_share:.1%} of accesses) could not be carried over: who uses which"
+            " pages shows no order that is known; interleaved, or left to who touches them first"
+        )
+    return lines + [f"unsure                {why}" for why in unsure]
 
 
 def _unsure(found: ScalingFacts) -> Iterator[str]:

@@ -1,13 +1,13 @@
 """Who uses which page with another number of threads, by what was recorded of several numbers.
 
 Regions are those of the largest recording. Of each it is told what of it follows the threads: a part each
-(units.py), one thread's alone, or nobody's in particular. Regions that each member of the team makes for
-itself, and those that one thread makes for each member, become as many as there are members.
+(units.py), one thread's alone, everybody's alike, or what nobody knows (`unfollowed`). Regions that each
+member of the team makes for itself, and those that one thread makes for each member, become as many as there
+are members.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,11 +16,15 @@ from numaplan.analyzer import PageCounts
 from numaplan.profiler import RegionKey
 
 from ..threads.problem import Floats, Nodes
-from .rows import CELLS, PAGE, PageRows, Scale
+from .rows import CELLS, PageRows, Scale
 from .sequences import Recording, Sequences, same_place
 from .units import BINS, Units, in_a_row, units_in_row, units_of_region
+from .use import Use
 
 ONE = 0.9  # of a region's accesses, from which it is one thread's
+GOLDEN = 0.618034  # deals neighbouring pages evenly
+
+Rows = tuple[Floats, Nodes, Floats]  # (R,) where in a region (0..1) which member makes how many accesses
 
 
 def scaled_pages(recordings: Sequence[Recording], scale: Scale, row_of: Callable[[str], str]) -> PageCounts:
@@ -37,10 +41,8 @@ class _Writer:
         self.last = recordings[-1]
         self.stats = self.last.pages
         self.sequences = Sequences(recordings)
-        self.new = PageRows(self.stats, len(self.last.paths), scale)
-        order = np.argsort(self.stats.region, kind="stable")
-        borders = np.searchsorted(self.stats.region[order], np.arange(len(self.stats.regions) + 1))
-        self.rows = [order[a:b] for a, b in pairwise(borders)]
+        self.new = PageRows(self.stats, self.last.member_of, scale)
+        self.rows = self.last.rows
 
     def write(self) -> PageCounts:
         """All regions, one place in the code after another."""
@@ -87,19 +89,11 @@ class _Writer:
         """The key with its thread's creation path in the wanted number."""
         return replace(key, thread=self.row_of(key.thread)) if key.thread else key
 
-    def _use(self, number: int) -> tuple[Floats, Nodes, Floats]:
-        """(R,) where in the region (0..1) which member makes how many accesses."""
-        rows = self.rows[number]
-        member = self.new.member_of[self.stats.thread[rows]]
-        rows, member = rows[member >= 0], member[member >= 0]
-        pages = max(-(-self.stats.regions[number].bytes // PAGE), 1)
-        at = np.clip((self.stats.page[rows] + 0.5) / pages, 0, 1 - 1e-9)
-        return at, member, self.stats.accesses[rows].astype(np.float64)
-
     def _row_units(self, numbers: list[int]) -> Units | None:
-        uses = [self._use(number) for number in numbers]
-        unit = np.repeat(np.arange(len(numbers)), [len(use[0]) for use in uses])
-        at, member, made = (np.concatenate(parts) for parts in zip(*uses, strict=True))
+        uses = [self.last.use(number) for number in numbers]
+        unit = np.repeat(np.arange(len(numbers)), [len(use.at) for use in uses])
+        parts = [(use.at, use.member, use.made) for use in uses]
+        at, member, made = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         return units_in_row(unit, at, member, made, len(numbers), len(self.scale.team))
 
     def _in_row(self, site: tuple[str, ...], numbers: list[int], units: Units) -> None:
@@ -118,41 +112,49 @@ class _Writer:
             )
 
     def _region(self, number: int, key: RegionKey) -> None:
-        at, member, made = self._use(number)
-        n = self.scale.n
-        units = units_of_region(at, member, made, len(self.scale.team)) if len(at) else None
+        use = self.last.use(number)
+        units = units_of_region(use.at, use.member, use.made, use.team) if len(use.at) else None
         if units is not None:
-            unit, part, who, use = units.of(n)
-            cell = (unit + (part + 0.5) / BINS) / units.count(n)
-            self.new.add(key, number, self.rows[number], cell, self.scale.members[who], use)
-            return
-        by_member = np.bincount(member, made, len(self.scale.team))
-        total = float(by_member.sum())
-        if total > 0 and by_member.max() >= ONE * total and len(by_member) > 1:
-            who = np.full(len(at), self.scale.home_of(int(by_member.argmax())))
-            self.new.add(key, number, self.rows[number], at, self.scale.members[who], made)
-            return
-        at, who, made = self._even(at, member, made)
+            unit, part, who, made = units.of(self.scale.n)
+            at = (unit + (part + 0.5) / BINS) / units.count(self.scale.n)
+        else:
+            at, who, made = self._without_parts(key, use)
         self.new.add(key, number, self.rows[number], at, self.scale.members[who], made)
 
-    def _even(self, at: Floats, member: Nodes, made: Floats) -> tuple[Floats, Nodes, Floats]:
+    def _without_parts(self, key: RegionKey, use: Use) -> Rows:
+        """One thread's alone, everybody's alike, or nobody knows whose."""
+        if not len(use.at):
+            return use.at, use.member, use.made
+        by_member = use.by_member
+        if by_member.max() >= ONE * by_member.sum() and len(by_member) > 1:
+            who = np.full(len(use.at), self.scale.home_of(int(by_member.argmax())))
+            return use.at, who, use.made
+        if use.alike:
+            return self._even(use)
+        self.new.unfollowed.add(key)
+        return self._by_chance(use)
+
+    def _even(self, use: Use) -> Rows:
         """By nobody in particular: the first member as it is, and all others alike."""
-        if not len(at):
-            return at, member, made
-        cells = np.minimum((at * CELLS).astype(np.int64), CELLS - 1)
-        first = np.bincount(cells[member == 0], made[member == 0], CELLS)
-        rest = np.bincount(cells[member != 0], made[member != 0], CELLS) / max(len(self.scale.team) - 1, 1)
+        cells, first = np.minimum((use.at * CELLS).astype(np.int64), CELLS - 1), use.member == 0
+        led = np.bincount(cells[first], use.made[first], CELLS)
+        rest = np.bincount(cells[~first], use.made[~first], CELLS) / max(use.team - 1, 1)
         cell, who = (
             axis.ravel() for axis in np.meshgrid(np.arange(CELLS), np.arange(self.scale.n), indexing="ij")
         )
-        use = np.where(who == 0, first[cell], rest[cell])
-        kept = use > 0
-        return (cell[kept] + 0.5) / CELLS, who[kept], use[kept]
+        made = np.where(who == 0, led[cell], rest[cell])
+        kept = made > 0
+        return (cell[kept] + 0.5) / CELLS, who[kept], made[kept]
+
+    def _by_chance(self, use: Use) -> Rows:
+        """Each page by as few as in the recording, but these are any of those that may have it."""
+        n, team = self.scale.n, use.team
+        chosen = np.minimum(((use.member + use.page * GOLDEN % 1) * n / team).astype(np.int64), n - 1)
+        return use.at, chosen, use.made * (n / team)
 
     def _own(self, number: int, stands: int, member: int) -> None:
         """A region of a member's own; who else uses it is as far away."""
-        at, user, made = self._use(number)
-        key = self.stats.regions[number]
-        who = np.clip(user - stands + member, 0, self.scale.n - 1)
+        use, key = self.last.use(number), self.stats.regions[number]
+        who = self.scale.members[np.clip(use.member - stands + member, 0, self.scale.n - 1)]
         path = self.scale.team.path(member)
-        self.new.add(replace(key, thread=path), number, self.rows[number], at, self.scale.members[who], made)
+        self.new.add(replace(key, thread=path), number, self.rows[number], use.at, who, use.made)

@@ -43,16 +43,15 @@ class Scale(msgspec.Struct, frozen=True):
 
 
 class PageRows:
-    """Rows as they are added, region after region; stats: of the recording, with `threads` threads."""
+    """Rows as they are added, region after region; stats: of the recording, member_of: of its threads."""
 
-    def __init__(self, stats: PageCounts, threads: int, scale: Scale) -> None:
-        self.stats, self.scale = stats, scale
+    def __init__(self, stats: PageCounts, member_of: Nodes, scale: Scale) -> None:
+        self.stats, self.member_of, self.scale = stats, member_of, scale
         self.keys: list[RegionKey] = []
         self.columns: dict[str, list[Any]] = defaultdict(list)
         self.lives: list[Any] = []
         self.sources: dict[RegionKey, str] = {}
-        self.member_of = np.full(threads + 1, -1)
-        self.member_of[list(scale.team.members)] = np.arange(len(scale.team))
+        self.unfollowed = set[RegionKey]()
 
     def add(
         self,
@@ -170,6 +169,7 @@ class PageRows:
             period=self.stats.period,
             exact=self.stats.exact,
             sources=self.sources,
+            unfollowed=frozenset(self.unfollowed),
             lives=np.array(self.lives, np.int64).reshape(-1, 2),
             **counts,
         )

@@ -97,6 +97,7 @@ def facts_of(found: Scaling) -> ScalingFacts:
         features[f"{', '.join(found.beside)} with all"] = apart
         kinds["hub"] = kinds.get("hub", 0.0) + apart
     most = max(kinds.values(), default=0.0)
+    unfollowed, share = _unfollowed(found.workload)
     return ScalingFacts(
         threads=found.threads,
         recorded=list(found.recorded),
@@ -118,7 +119,18 @@ def facts_of(found: Scaling) -> ScalingFacts:
         unsure=_unsure(quality),
         few=quality.few,
         alone=quality.alone.threads if quality.alone else None,
+        unfollowed=unfollowed,
+        unfollowed_share=round(share, 4),
     )
+
+
+def _unfollowed(workload: Workload) -> tuple[int, float]:
+    """How many regions are nobody's that is known, and what share of the accesses to all is to them."""
+    pages = workload.pages
+    if pages is None or not pages.unfollowed:
+        return 0, 0.0
+    nobodys = np.array([key in pages.unfollowed for key in pages.regions])
+    return len(pages.unfollowed), float(pages.accesses[nobodys[pages.region]].sum() / pages.accesses.sum())
 
 
 def _unsure(quality: Quality) -> OtherPattern | None:

@@ -15,8 +15,11 @@ from msgspec.structs import replace
 from numaplan.analyzer import PageCounts
 from numaplan.profiler import RegionKey
 
+from ..threads.problem import Nodes
 from .team import Team
+from .use import Use
 
+PAGE = 4096
 Site = tuple[str, ...]
 EXACT = 1e-6
 LARGEST = 1 << 50  # bytes
@@ -39,6 +42,29 @@ class Recording:
         for key in self.pages.regions:
             found[same_place(key)].append(key)
         return {site: sorted(keys, key=lambda key: key.sequence or 0) for site, keys in found.items()}
+
+    @cached_property
+    def rows(self) -> list[Nodes]:
+        """Rows of the counts of each region."""
+        order = np.argsort(self.pages.region, kind="stable")
+        borders = np.searchsorted(self.pages.region[order], np.arange(len(self.pages.regions) + 1))
+        return [order[a:b] for a, b in pairwise(borders)]
+
+    @cached_property
+    def member_of(self) -> Nodes:
+        """(threads + 1,) the place of each in the team; -1: it is no member, or not known (the last one)."""
+        found = np.full(len(self.paths) + 1, -1)
+        found[list(self.team.members)] = np.arange(len(self.team))
+        return found
+
+    def use(self, number: int) -> Use:
+        """Of a region, by members of the team."""
+        rows, size = self.rows[number], self.pages.regions[number].bytes
+        member = self.member_of[self.pages.thread[rows]]
+        rows, member = rows[member >= 0], member[member >= 0]
+        page = self.pages.page[rows]
+        at = np.clip((page + 0.5) / max(-(-size // PAGE), 1), 0, 1 - 1e-9)
+        return Use(size, len(self.team), at, page, member, self.pages.accesses[rows].astype(np.float64))
 
     def of_site(self, site: Site) -> list[RegionKey]:
         """The regions of a place in the code, in order."""
