@@ -42,7 +42,8 @@ class PageCounts(msgspec.Struct, frozen=True):
     restacked: (N, N) how elsewhere changes where each thread's stack is as if it had touched that first;
     exact: whether all accesses were counted by page, and not sampled (period is 1 then); sources: what the
     source calls a region, where that is known; unfollowed: regions of which other numbers of threads were
-    recorded than are counted here, which do not tell who uses which page.
+    recorded than are counted here, which do not tell who uses which page; fixed: regions of which the same is
+    known, and that threads use in parts that keep their size.
     """
 
     regions: Sequence[RegionKey]
@@ -69,6 +70,7 @@ class PageCounts(msgspec.Struct, frozen=True):
     exact: bool = False
     sources: Mapping[RegionKey, str] = {}
     unfollowed: frozenset[RegionKey] = frozenset()
+    fixed: frozenset[RegionKey] = frozenset()
 
     def __len__(self) -> int:
         return len(self.region)

@@ -1,7 +1,7 @@
 """Who uses which page with another number of threads, by what was recorded of several numbers.
 
 Regions are those of the largest recording. Of each it is told what of it follows the threads: a part each
-(units.py), one thread's alone, everybody's alike, or what nobody knows (`unfollowed`). Regions that each
+(followed.py), one thread's alone, everybody's alike, or what nobody knows (`unfollowed`). Regions that each
 member of the team makes for itself, and those that one thread makes for each member, become as many as there
 are members.
 """
@@ -16,9 +16,10 @@ from numaplan.analyzer import PageCounts
 from numaplan.profiler import RegionKey
 
 from ..threads.problem import Floats, Nodes
+from .followed import followed_units
 from .rows import CELLS, PageRows, Scale
 from .sequences import Recording, Sequences, same_place
-from .units import BINS, Units, in_a_row, units_in_row, units_of_region
+from .units import BINS, Units, in_a_row, units_in_row
 from .use import Use
 
 ONE = 0.9  # of a region's accesses, from which it is one thread's
@@ -83,7 +84,8 @@ class _Writer:
         for number in numbers:
             at = self.last.of_site(site).index(self.stats.regions[number])
             key = self.sequences.key(site, at, self.scale.n, self.stats.regions[number])
-            self._region(number, self._named(key))
+            uses = [use for one in self.recordings if (use := one.use_at(site, at)) is not None]
+            self._region(number, self._named(key), uses)
 
     def _named(self, key: RegionKey) -> RegionKey:
         """The key with its thread's creation path in the wanted number."""
@@ -111,14 +113,18 @@ class _Writer:
                 key, numbers[stands], rows, at, self.scale.members[member[own]], made[own], len(numbers)
             )
 
-    def _region(self, number: int, key: RegionKey) -> None:
-        use = self.last.use(number)
-        units = units_of_region(use.at, use.member, use.made, use.team) if len(use.at) else None
-        if units is not None:
-            unit, part, who, made = units.of(self.scale.n)
-            at = (unit + (part + 0.5) / BINS) / units.count(self.scale.n)
+    def _region(self, number: int, key: RegionKey, uses: Sequence[Use]) -> None:
+        """uses: of the region in the recordings that have it."""
+        found = followed_units(uses, self.scale.n, key.bytes)
+        if found.fixed:
+            self.new.fixed.add(key)
+        if found.units is not None:
+            unit, part, who, made = found.units.of(self.scale.n)
+            at = (unit + (part + 0.5) / BINS) / found.units.count(self.scale.n)
+        elif found.contradicted:
+            at, who, made = self._by_chance(key, uses[-1])
         else:
-            at, who, made = self._without_parts(key, use)
+            at, who, made = self._without_parts(key, uses[-1])
         self.new.add(key, number, self.rows[number], at, self.scale.members[who], made)
 
     def _without_parts(self, key: RegionKey, use: Use) -> Rows:
@@ -129,10 +135,7 @@ class _Writer:
         if by_member.max() >= ONE * by_member.sum() and len(by_member) > 1:
             who = np.full(len(use.at), self.scale.home_of(int(by_member.argmax())))
             return use.at, who, use.made
-        if use.alike:
-            return self._even(use)
-        self.new.unfollowed.add(key)
-        return self._by_chance(use)
+        return self._even(use) if use.alike else self._by_chance(key, use)
 
     def _even(self, use: Use) -> Rows:
         """By nobody in particular: the first member as it is, and all others alike."""
@@ -146,8 +149,9 @@ class _Writer:
         kept = made > 0
         return (cell[kept] + 0.5) / CELLS, who[kept], made[kept]
 
-    def _by_chance(self, use: Use) -> Rows:
-        """Each page by as few as in the recording, but these are any of those that may have it."""
+    def _by_chance(self, key: RegionKey, use: Use) -> Rows:
+        """Each page by as few as in the recording, but nobody knows by whom."""
+        self.new.unfollowed.add(key)
         n, team = self.scale.n, use.team
         chosen = np.minimum(((use.member + use.page * GOLDEN % 1) * n / team).astype(np.int64), n - 1)
         return use.at, chosen, use.made * (n / team)

@@ -43,7 +43,8 @@ def with_scales(
 
     stats: what they were placed by; sizes: the same of recordings with other sizes; threads, nodes: (N,)
     process and creation path, and node id, of each thread; away: regions that are not all where they are used
-    most, as nodes have no room for more of them: another size has room of its own.
+    most, as nodes have no room for more of them: another size has room of its own. Nor do regions scale whose
+    parts are known to keep their size (`fixed` of the counts).
     """
     rank = np.argsort(np.argsort([_made(path) for _, path in threads], kind="stable"))
     uses = [_Uses(one, np.asarray(nodes), rank) for one in (stats, *sizes)]
@@ -53,6 +54,7 @@ def with_scales(
         and entry.policy in ("bind", "preferred")
         and entry.region.kind in KINDS
         and entry.region not in away
+        and entry.region not in stats.fixed
         else entry
         for entry in memory
     )

@@ -51,7 +51,7 @@ class PageRows:
         self.columns: dict[str, list[Any]] = defaultdict(list)
         self.lives: list[Any] = []
         self.sources: dict[RegionKey, str] = {}
-        self.unfollowed = set[RegionKey]()
+        self.unfollowed, self.fixed = set[RegionKey](), set[RegionKey]()
 
     def add(
         self,
@@ -170,6 +170,7 @@ class PageRows:
             exact=self.stats.exact,
             sources=self.sources,
             unfollowed=frozenset(self.unfollowed),
+            fixed=frozenset(self.fixed),
             lives=np.array(self.lives, np.int64).reshape(-1, 2),
             **counts,
         )

@@ -66,6 +66,15 @@ class Recording:
         at = np.clip((page + 0.5) / max(-(-size // PAGE), 1), 0, 1 - 1e-9)
         return Use(size, len(self.team), at, page, member, self.pages.accesses[rows].astype(np.float64))
 
+    def use_at(self, site: Site, at: int) -> Use | None:
+        """Of the at-th region of a place in the code; None where there is none."""
+        keys = self.of_site(site)
+        return self.use(self._numbers[keys[at]]) if at < len(keys) else None
+
+    @cached_property
+    def _numbers(self) -> dict[RegionKey, int]:
+        return {key: number for number, key in enumerate(self.pages.regions)}
+
     def of_site(self, site: Site) -> list[RegionKey]:
         """The regions of a place in the code, in order."""
         return self._sites.get(site, [])

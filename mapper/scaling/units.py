@@ -63,19 +63,36 @@ class Units(msgspec.Struct, frozen=True):
 
 def units_of_region(at: Floats, member: Nodes, made: Floats, team: int) -> Units | None:
     """Of one region: (R,) where in it (0..1) which member of the team makes how many accesses."""
-    tried = []
-    for turns in TURNS:
-        inside = at * team * turns
-        unit = np.minimum(inside.astype(np.int64), team * turns - 1)
-        tried += [_units(unit, inside - unit, member, made, team, turns, 0, order) for order in ORDERS]
+    tried = [
+        units_of_count(at, member, made, team, team * turns, order) for turns in TURNS for order in ORDERS
+    ]
     return _best([one for one in tried if one.own.argmax() == NEAR], team)
+
+
+def units_of_count(at: Floats, member: Nodes, made: Floats, team: int, count: int, order: str) -> Units:
+    """Of one region as if it were cut into so many units; the rest as for units_of_region."""
+    inside = at * count
+    unit = np.minimum(inside.astype(np.int64), count - 1)
+    return _units(unit, inside - unit, member, made, team, *in_turns(count, team), order)
+
+
+def fits(units: Units) -> bool:
+    """Whether who has a unit uses it most, and it says most of who makes the accesses: alone, where some
+    members (the ends of a pipeline) hardly use theirs, or with those next to it."""
+    own = float(units.own[NEAR])
+    return units.own.argmax() == NEAR and own >= OWN and max(own, units.told) >= TOLD
 
 
 def units_in_row(unit: Nodes, at: Floats, member: Nodes, made: Floats, count: int, team: int) -> Units | None:
     """Of `count` regions in a row: (R,) in which one, where, which member makes how many accesses."""
+    turns = in_turns(count, team)
+    return _best([_units(unit, at, member, made, team, *turns, order) for order in ORDERS], team)
+
+
+def in_turns(count: int, team: int) -> tuple[int, int]:
+    """How often a team takes turns to have so many units, and how many it misses the last time."""
     turns = -(-count // team)
-    short = turns * team - count
-    return _best([_units(unit, at, member, made, team, turns, short, order) for order in ORDERS], team)
+    return turns, turns * team - count
 
 
 def _best(tried: Sequence[Units], team: int) -> Units | None:
@@ -118,8 +135,5 @@ def _units(
 
 def in_a_row(counts: Sequence[int], teams: Sequence[int]) -> bool:
     """Whether so many regions of one place in the code are units of the teams of several recordings."""
-    found = {
-        (-(-count // team), -(-count // team) * team - count)
-        for count, team in zip(counts, teams, strict=True)
-    }
+    found = {in_turns(count, team) for count, team in zip(counts, teams, strict=True)}
     return len(found) == 1 and next(iter(found))[1] <= 2 and len(set(counts)) > 1

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import pytest
 from msgspec.structs import replace
 
 from numaplan.analyzer import PageCounts
@@ -11,6 +12,7 @@ from numaplan.mapper import PlanRegion
 from numaplan.mapper.memory.pages import place_pages
 from numaplan.mapper.plan_file.scaling import scaling_lines
 from numaplan.mapper.scaling.memory import scaled_pages
+from numaplan.mapper.scaling.regions import with_scales
 from numaplan.mapper.scaling.rows import Scale
 from numaplan.mapper.scaling.scaled import carry_over, facts_of
 from numaplan.mapper.scaling.sequences import Recording
@@ -21,6 +23,7 @@ from .test_patterns import ring, workload
 
 PAGE = 4096
 WANTED = 16
+THREADS = [("p0", f"0.{member}" if member else "0") for member in range(WANTED)]
 NODES = [member // 4 for member in range(WANTED)]
 Owner = Callable[[int, int, int], int]
 
@@ -93,3 +96,65 @@ def test_a_plan_says_what_could_not_be_carried_over() -> None:
     assert found.unfollowed == 1 and found.unfollowed_share == 1
     said = [line for line in scaling_lines(found) if line.startswith("unsure")]
     assert any("1 region (100.0% of accesses) could not be carried over" in line for line in said)
+
+
+def blocks(page: int, n: int, pages: int) -> int:
+    """One part each, in order."""
+    return page * n // pages
+
+
+def chunks(page: int, n: int, _: int) -> int:
+    """Eight pages each in turn."""
+    return page // 8 % n
+
+
+def two_arrays(page: int, n: int, pages: int) -> int:
+    return page * 2 * n // pages % n
+
+
+def homes(pages: PageCounts) -> list[int]:
+    """The node of each page."""
+    (region,) = planned(pages)
+    return [run.node for run in region.runs for _ in range(run.bytes // PAGE)]
+
+
+def test_chunks_keep_the_size_that_recordings_show() -> None:
+    """Of 128 pages four threads have four chunks each, eight have two, 16 one; none is stretched."""
+    found = carried(owned(chunks, 4, 128), owned(chunks, 8, 128))
+    assert homes(found) == [NODES[chunks(page, WANTED, 128)] for page in range(128)]
+    (region,) = with_scales(planned(found), found, [], THREADS, NODES)
+    assert not region.scales
+
+
+def test_chunks_become_more_in_a_region_that_grows_faster_than_the_team() -> None:
+    found = carried(owned(chunks, 4, 32), owned(chunks, 8, 128))
+    assert homes(found) == [NODES[chunks(page, WANTED, 320)] for page in range(320)]
+
+
+def test_arrays_in_one_block_become_no_more() -> None:
+    found = carried(owned(two_arrays, 4, 128), owned(two_arrays, 8, 128))
+    assert homes(found) == [NODES[two_arrays(page, WANTED, 128)] for page in range(128)]
+
+
+@pytest.mark.parametrize("smaller", [two_arrays, dealt])
+def test_recordings_that_contradict_each_other_carry_nothing_over(smaller: Owner) -> None:
+    found = carried(owned(smaller, 4, 64), owned(blocks, 8, 128))
+    (region,) = planned(found)
+    assert region.policy == "interleave" and len(found.unfollowed) == 1
+
+
+def test_what_a_smaller_recording_does_not_have_contradicts_nothing() -> None:
+    unused = counts([[0]] * 128)
+    found = carried(replace(unused, accesses=0 * unused.accesses), owned(blocks, 8, 128))
+    assert homes(found) == [NODES[blocks(page, WANTED, 128)] for page in range(128)]
+
+
+def test_members_at_the_ends_need_not_use_their_parts() -> None:
+    """Of four stages of a pipeline two work on their part of a table, of eight six."""
+    inner = [
+        counts([[one] if 0 < (one := blocks(page, n, 16 * n)) < n - 1 else [] for page in range(16 * n)])
+        for n in (4, 8)
+    ]
+    found = carried(*inner)
+    used = found.thread[np.argsort(found.page, kind="stable")]
+    assert not found.unfollowed and (np.diff(used) >= 0).all() and set(used) >= set(range(2, 14))
