@@ -44,8 +44,9 @@ class ScalingFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     features: share of all communication; explained: of the recordings' variance by the pattern; quality: the
     worst of what was left out, enough: to plan by it without being asked to; few: all recordings but those of
     one number have too few threads to tell; alone: the number that the others predict badly where it does not
-    decide ties; rounds: how often the threads are made, one team after another; unfollowed: regions whose
-    users with so many threads nobody knows, unfollowed_share: of all accesses, those to them."""
+    decide ties; rounds: how often the threads are made, one team after another; unexplained: share of the
+    communication in the largest recording that is not as the pattern has it; unfollowed: regions whose users
+    with so many threads nobody knows, unfollowed_share: of all accesses, those to them."""
 
     threads: int
     recorded: list[int]
@@ -61,6 +62,7 @@ class ScalingFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     few: bool = False
     alone: int | None = None
     rounds: int = 1
+    unexplained: float = 0.0
     unfollowed: int = 0
     unfollowed_share: float = 0.0
 
@@ -107,6 +109,11 @@ def _unsure(found: ScalingFacts) -> Iterator[str]:
         yield (
             f"the others alone predict {one.threads} threads with {alone:.2f}, and with {one.quality:.2f}"
             " where all recordings decide between patterns that those show alike"
+        )
+    if found.unexplained:
+        yield (
+            f"the pattern does not explain {found.unexplained:.1%} of the communication of"
+            f" {max(found.recorded)} threads, which may be more of {found.threads}"
         )
     if found.unsure is not None:
         common = found.unsure.common

@@ -20,6 +20,7 @@ AS_GOOD = 0.01  # of the variance, that another pattern may explain less and sti
 AS_PLAIN = 0.003  # that its features may cost more, and it is as likely
 OTHER = 0.9  # correlation, below which two matrices mean different plans
 NOTHING = 0.1  # of the communication in common, below which one plan is useless where the other is right
+UNEXPLAINED = 0.01  # of the communication that was counted, and is no noise, from which it is said
 MOSTLY = 0.5  # of the communication among members, below which that with others counts, too
 
 
@@ -55,10 +56,13 @@ class OtherOne(msgspec.Struct, frozen=True):
 
 
 class Quality(msgspec.Struct, frozen=True):
-    """left_out: each count predicted from the others; other: what the recordings may mean as well."""
+    """left_out: each count predicted from the others; other: what the recordings may mean as well;
+    unexplained: share of the largest recording's communication that the pattern has between other threads;
+    0 where it is little, or may be noise."""
 
     left_out: tuple[LeftOut, ...]
     other: OtherOne | None = None
+    unexplained: float = 0.0
 
     @property
     def agreement(self) -> float:
@@ -109,7 +113,20 @@ def team_matrices(pairs: Sequence[Pair]) -> dict[int, Floats]:
 def measure_quality(pairs: Sequence[Pair], pattern: Pattern, wanted: int) -> Quality:
     """The quality of a pattern that was found in recordings of at least two numbers of threads."""
     found = [one for left in team_matrices(pairs) for one in _left_out(pairs, pattern, left)]
-    return Quality(tuple(found), _other(pairs, pattern, wanted))
+    return Quality(tuple(found), _other(pairs, pattern, wanted), _unexplained(pairs, pattern))
+
+
+def _unexplained(pairs: Sequence[Pair], pattern: Pattern) -> float:
+    """How much of it the pattern does not have: a second feature may show in one pair of few threads only,
+    which is too few to tell it by, and in many pairs of more threads."""
+    found = []
+    for workload, team in pairs:
+        if len(team) == len(pairs[-1][1]) and workload.use is not None and workload.use.exact:
+            comm, every = among(workload, team), float(np.asarray(workload.comm).sum())
+            missing = np.maximum(comm - float(comm.sum()) * pattern.matrix(len(team)), 0.0)
+            found.append(float(missing.sum()) / (every or 1.0))
+    least = min(found, default=0.0)
+    return least if least >= UNEXPLAINED else 0.0
 
 
 def _left_out(pairs: Sequence[Pair], pattern: Pattern, left: int) -> Iterator[LeftOut]:

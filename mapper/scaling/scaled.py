@@ -119,6 +119,7 @@ def facts_of(found: Scaling) -> ScalingFacts:
         unsure=_unsure(quality),
         few=quality.few,
         alone=quality.alone.threads if quality.alone else None,
+        unexplained=round(quality.unexplained, 4),
         unfollowed=unfollowed,
         unfollowed_share=round(share, 4),
     )

@@ -1,5 +1,6 @@
 """Whether to plan by a pattern: what it predicts, and what the recordings leave open."""
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -7,6 +8,7 @@ from numaplan.mapper.plan_file.scaling import scaling_lines
 from numaplan.mapper.scaling.pattern import find_pattern
 from numaplan.mapper.scaling.quality import LeftOut, Quality
 from numaplan.mapper.scaling.scaled import carry_over, facts_of
+from numaplan.mapper.workload.use import ThreadUse
 
 from .test_patterns import Matrix, carried, correlation, groups, hub, noisy, pairs, ring, workload
 
@@ -44,6 +46,27 @@ def test_ties_that_the_predicted_recording_decides_are_said() -> None:
     assert "each from the others, ties decided by all" in "".join(scaling_lines(facts_of(found)))
     sure = carried(ring, counts=(4, 8))
     assert not any(line.startswith("unsure") for line in scaling_lines(facts_of(sure)))
+
+
+def leaders(n: int) -> Matrix:
+    """Of groups of four, each with its group, and a quarter as much with each other: of eight one pair."""
+    a, b = pairs(n)
+    led = (a // 4 == b // 4) & ((a % 4 == 0) | (b % 4 == 0)) & (a != b)
+    return led + 0.25 * ((a % 4 == 0) & (b % 4 == 0) & (a != b))
+
+
+@pytest.mark.parametrize(("exact", "said"), [(True, 1), (False, 0)])
+def test_what_the_pattern_leaves_of_an_exact_matrix_is_no_noise_and_said(exact: bool, said: int) -> None:
+    recorded = []
+    for n in (4, 8):
+        use = ThreadUse(np.ones(n), leaders(n), np.ones((n, n)), exact=exact)
+        recorded.append(msgspec.structs.replace(workload(leaders(n)), use=use))
+    found = carry_over(recorded, 16)
+    assert found.quality.enough and found.quality.value > 0.98
+    facts = facts_of(found)
+    assert facts.unexplained == (pytest.approx(0.04, abs=0.002) if exact else 0)
+    unsure = [line for line in scaling_lines(facts) if "does not explain 4.0% of the communication" in line]
+    assert len(unsure) == said
 
 
 @pytest.mark.parametrize("counts", [(2, 4), (2, 8), (3, 8)])
