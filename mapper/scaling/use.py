@@ -6,6 +6,7 @@ import numpy as np
 from ..threads.problem import Floats, Nodes
 
 CLUSTERED = 2.0  # times as often as by chance, that two accesses to a page may be of one member
+SURE = 3.0  # standard errors that this must be off, besides
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -35,7 +36,8 @@ class Use(msgspec.Struct, frozen=True):
             return True
         of_one = float(_pairs(_sums(self.page * self.team + self.member, self.made)).sum()) / pairs
         share = self.by_member / float(self.made.sum())
-        return of_one <= CLUSTERED * float((share**2).sum())
+        chance = float((share**2).sum())
+        return of_one <= CLUSTERED * chance + SURE * float(np.sqrt(chance / (pairs / 2)))
 
 
 def _sums(keys: Nodes, values: Floats) -> Floats:

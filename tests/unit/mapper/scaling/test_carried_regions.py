@@ -90,6 +90,14 @@ def test_what_all_use_is_carried_over() -> None:
     assert not found.unfollowed and set(found.thread) == set(range(WANTED))
 
 
+def test_a_few_samples_do_not_say_that_pages_are_someones() -> None:
+    """One page was seen twice, by one of eight who use all alike."""
+    sampled = counts([[one] for one in (0, 3, 1, 7, 5, 2, 6, 4, 7, 0, 2, 5, 1, 6, 3, 4)])
+    made = np.append(2, np.ones(15, np.int64))
+    found = carried(counts([list(range(4))] * 16), replace(sampled, accesses=made, exact=False))
+    assert not found.unfollowed
+
+
 def test_a_plan_says_what_could_not_be_carried_over() -> None:
     recorded = [replace(workload(ring(n)), pages=owned(dealt, n, 64 * n)) for n in (4, 8)]
     found = facts_of(carry_over(recorded, WANTED))
