@@ -110,15 +110,16 @@ def _read(name: str, folder: Path, number: int, progress: Progress, keep: int) -
             warnings = (*found.facts.warnings, f"{name}: {error.what}")
             return replace(found, facts=replace(found.facts, warnings=warnings))
     if not found.count:
-        raise _nothing(name, found.facts)
+        raise _nothing(name, found)
     return found
 
 
-def _nothing(name: str, facts: Decoded) -> UsageError:
-    events = ", ".join(dict.fromkeys(facts.events)) or "none"
-    count = facts.header["records"].get(SAMPLE, 0)
+def _nothing(name: str, found: Accesses) -> UsageError:
+    events = ", ".join(dict.fromkeys(found.facts.events)) or "none"
+    count = found.facts.header["records"].get(SAMPLE, 0)
+    left_out = f"; {found.of_kernel} of them are of kernel memory or the idle task" if found.of_kernel else ""
     return UsageError(
-        f"{name}: no memory access among {count} samples (events: {events})",
+        f"{name}: no memory access among {count} samples (events: {events}){left_out}",
         "record with 'perf mem record' or 'perf record -d -e page-faults'",
     )
 

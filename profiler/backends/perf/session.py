@@ -15,7 +15,7 @@ from ...perfdata.decode import Decoded
 from ...perfdata.processes.identities import RunRecords, identity_of
 from ...perfdata.processes.records import THROTTLE
 from ...perfdata.processes.unrecorded import LARGEST_TID
-from ...sample_block import USER_END, SampleBlock, SeenThread
+from ...sample_block import SampleBlock, SeenThread
 from ..base import WATCHING, Progress, Recording, RecordRequest, check_not_killed
 from .command import target_of
 from .process import INTERRUPTED
@@ -128,7 +128,6 @@ class OwnBlocks:
     def __iter__(self) -> Iterator[SampleBlock]:
         for block in self._found.blocks(self._machine, self._found.start):
             kept = (block.pid != self._pid) | (block.time_ns >= self._started)
-            kept &= block.addr < USER_END
             if self._members is not None:
                 kept &= np.isin(block.pid, self._members)
             yield block if kept.all() else block.chosen(kept)

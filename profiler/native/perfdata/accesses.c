@@ -18,20 +18,23 @@ struct samples {
 };
 
 /* Which samples are accesses. kinds: code by event; codes of loads, of stores, of what is no access; in data_src the bits
- * of both; has_cpu: by event; cpus: numbers from here on are not believed. */
+ * of both; has_cpu: by event; cpus: numbers from here on are not believed; user_end: addresses from here on are the
+ * kernel's. */
 struct rules {
     const uint8_t *kinds;
     uint64_t load_bit, store_bit;
     int64_t largest_tid, cpus;
+    uint64_t user_end;
     const uint8_t *has_cpu;
     uint8_t load, store, none, first_guest;
 };
 
 /* What all accesses together say: time of the first one; seen: marks the ids of their processes, has one place
- * beyond the largest. */
+ * beyond the largest; of_kernel: how many others were to its memory, which no program places, or by the idle task. */
 struct facts {
     int64_t first;
     uint8_t *seen;
+    int64_t of_kernel;
 };
 
 /* Rows and codes of the accesses among `count` samples; returns how many. */
@@ -41,7 +44,7 @@ static int64_t choose(const struct samples *samples, int64_t count, const struct
     const struct samples s = *samples;
     const uint64_t largest = (uint64_t)r.largest_tid;
     uint8_t *const seen = facts->seen;
-    int64_t found = 0, first = facts->first;
+    int64_t found = 0, of_kernel = 0, first = facts->first;
     for (int64_t i = 0; i < count; i++) {
         const uint64_t source = s.data_src[i];
         uint8_t code = r.kinds[s.event[i]];
@@ -50,13 +53,16 @@ static int64_t choose(const struct samples *samples, int64_t count, const struct
             code = source & r.store_bit ? r.store : source & r.load_bit ? r.load : code;
         rows[found] = i;
         codes[found] = code;
-        const int is_one = (s.addr[i] != 0) & (s.cpumode[i] < r.first_guest) & (code != r.none) & (s.time[i] >= 0) &
-                           ((uint64_t)s.pid[i] <= largest) & ((uint64_t)s.tid[i] <= largest);
+        const int any = (s.addr[i] != 0) & (s.cpumode[i] < r.first_guest) & (code != r.none) & (s.time[i] >= 0) &
+                        ((uint64_t)s.pid[i] <= largest) & ((uint64_t)s.tid[i] <= largest);
+        const int is_one = any & (s.addr[i] < r.user_end) & (s.pid[i] != 0);
         found += is_one;
+        of_kernel += any - is_one;
         first = is_one && s.time[i] < first ? s.time[i] : first;
         seen[is_one ? s.pid[i] : r.largest_tid + 1] = 1;
     }
     facts->first = first;
+    facts->of_kernel += of_kernel;
     return found;
 }
 

@@ -28,7 +28,7 @@ class Accesses:
     count: accesses; start: when the first was, in the file's clock; last_cpu: the highest cpu number of
     them; periods: by kind of event, as PeriodCounter finds them; shift: what is added to the times of its
     samples; calls: that they were made in; first_call: how many there are of other recordings, before them;
-    kept: the accesses, where they are few.
+    kept: the accesses, where they are few; of_kernel: how many of kernel memory were left out.
     """
 
     path: Path
@@ -42,6 +42,7 @@ class Accesses:
     calls: CallTable = field(default_factory=CallTable, repr=False)
     first_call: int = 0
     kept: "tuple[SampleBlock, ...] | None" = field(default=None, repr=False)
+    of_kernel: int = 0
 
     def blocks(self, machine: Machine, start: int) -> Iterator[SampleBlock]:
         """The accesses in file order, none before `start`."""
@@ -117,4 +118,5 @@ def survey(path: Path, keep: int = 0) -> Accesses:
         calls=decoder.callers.arrays(),
         periods=decoder.counter.periods(blocks.facts.header["attrs"]),
         kept=None if kept is None else tuple(kept),
+        of_kernel=decoder.chosen.of_kernel,
     )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from numaplan.common import load_native
 from numaplan.machine import MAX_CPUS
 
+from ...sample_block import USER_END
 from ...trace.schema import EVENT_CODE, LEVEL_CODE
 from ..processes.unrecorded import LARGEST_TID
 from . import data_source
@@ -39,11 +40,14 @@ class SampleColumns(ctypes.Structure):
 
 
 class _Facts(ctypes.Structure):
-    _fields_ = (("first", ctypes.c_int64), ("seen", ctypes.c_void_p))
+    _fields_ = (("first", ctypes.c_int64), ("seen", ctypes.c_void_p), ("of_kernel", ctypes.c_int64))
 
 
 class ChosenFacts:
-    """What all chosen samples together say. first: the earliest time; pids: of their processes."""
+    """What all chosen samples together say. first: the earliest time; pids: of their processes.
+
+    of_kernel: how many were not chosen because they are of kernel memory or by the idle task.
+    """
 
     def __init__(self) -> None:
         self._seen = np.zeros(LARGEST_TID + 2, np.bool_)  # the last place is for what was not chosen
@@ -52,6 +56,10 @@ class ChosenFacts:
     @property
     def first(self) -> int:
         return int(self.native.first)
+
+    @property
+    def of_kernel(self) -> int:
+        return int(self.native.of_kernel)
 
     @property
     def pids(self) -> frozenset[int]:
@@ -69,6 +77,7 @@ class _Rules(ctypes.Structure):
         ("store_bit", ctypes.c_uint64),
         ("largest_tid", ctypes.c_int64),
         ("cpus", ctypes.c_int64),
+        ("user_end", ctypes.c_uint64),
         ("has_cpu", ctypes.c_void_p),
         ("load", ctypes.c_uint8),
         ("store", ctypes.c_uint8),
@@ -128,6 +137,7 @@ def rules_of(kinds: Codes, has_cpu: NDArray[np.bool_]) -> _Rules:
         store_bit=data_source.STORE,
         largest_tid=LARGEST_TID,
         cpus=MAX_CPUS,
+        user_end=USER_END,
         has_cpu=has_cpu.ctypes.data,
         load=EVENT_CODE["load"],
         store=EVENT_CODE["store"],

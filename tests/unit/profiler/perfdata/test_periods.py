@@ -24,6 +24,7 @@ def counted(*blocks: tuple[list[int], list[int], list[int]]) -> PeriodCounter:
         count = columns.count = len(events) + 1
         rows = {
             "event": [1, *events],
+            "pid": [5] * count,
             "period": [77, *periods],
             "addr": [0, *[8] * len(events)],  # the first is no access
             "data_src": [0, *map(SOURCE.__getitem__, codes)],

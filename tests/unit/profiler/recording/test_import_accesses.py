@@ -1,0 +1,47 @@
+"""Which samples of a recording become accesses of a trace."""
+
+from pathlib import Path
+
+import pytest
+
+from numaplan.common import UsageError
+from numaplan.profiler.perfdata.decode import decode_perf
+from numaplan.profiler.recording.importing import import_recordings
+from numaplan.profiler.trace.reader import Trace
+from tests.support.perfdata_builder import Builder, Event
+
+FIELDS = ("identifier", "ip", "tid", "time", "addr", "cpu", "data_src")
+L1_LOAD, L1_STORE = 0x68100142, 0x4 | 1 << 3 + 5 | 1 << 6
+KERNEL, LAST_OF_USER = 1 << 63, (1 << 63) - 8
+
+
+def imported(builder: Builder, folder: Path) -> list[tuple[int, int, str]]:
+    """(thread's id, address, event) of each sample of the trace, in the order of time."""
+    (folder / "perf.data").write_bytes(builder.file())
+    import_recordings([str(folder / "perf.data")], folder / "trace.db")
+    with Trace.open(folder / "trace.db") as trace:
+        return trace.rows(
+            "SELECT tid, addr, event::VARCHAR FROM samples JOIN threads USING (thread) ORDER BY time_ns, addr"
+        )
+
+
+@pytest.mark.parametrize("fixed_places", [True, False])
+def test_memory_of_the_kernel_and_the_idle_task_are_no_part_of_a_trace(
+    tmp_path: Path, fixed_places: bool
+) -> None:
+    fields = FIELDS if fixed_places else (*FIELDS, "callchain")
+    builder = Builder([Event(fields, ids=(1,), name="cpu/mem-loads,ldlat=30/P")])
+    rows = ((50, 0x1000), (50, KERNEL), (51, 2**64 - 64), (0, 2**64 - 128), (0, 0x2000), (51, LAST_OF_USER))
+    for time, (tid, addr) in enumerate(rows, 1000):
+        values = {"id": 1, "pid": tid and 50, "tid": tid, "time": time, "addr": addr, "data_src": L1_LOAD}
+        builder.sample(0, values)
+    assert imported(builder, tmp_path) == [(50, 0x1000, "load"), (51, LAST_OF_USER, "load")]
+    assert len(decode_perf(tmp_path / "perf.data").samples["time"]) == len(rows)  # which leaves nothing out
+
+
+def test_a_recording_of_nothing_but_kernel_memory_says_so(tmp_path: Path) -> None:
+    builder = Builder([Event(FIELDS, ids=(1,), name="cpu/mem-loads,ldlat=30/P")])
+    for addr in (0, KERNEL, KERNEL + 64):
+        builder.sample(0, {"id": 1, "pid": 50, "tid": 50, "time": 1000, "addr": addr, "data_src": L1_LOAD})
+    with pytest.raises(UsageError, match=r"among 3 samples .*; 2 of them are of kernel memory or the idle"):
+        imported(builder, tmp_path)
