@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..perfdata.accesses.data_source import is_store, levels
 from ..perfdata.accesses.event_kinds import event_codes
-from ..perfdata.accesses.native import NOT_AN_ACCESS
+from ..perfdata.accesses.native import NEVER_AN_ACCESS
 from ..perfdata.stream import StreamDecoder
 from ..sample_block import USER_END
 from ..trace.schema import EVENT_CODE, LEVEL_CODE
@@ -83,7 +83,7 @@ def live_samples(
     """
     code = event_codes(events)[samples["event"]]
     addr = samples["addr"]
-    rows = np.flatnonzero((code != NOT_AN_ACCESS) & (addr < USER_END) & (addr != 0))
+    rows = np.flatnonzero((code < NEVER_AN_ACCESS) & (addr < USER_END) & (addr != 0))
     source = samples["data_src"][rows]
     weight = samples["weight"][rows].astype(np.float64)
     level = levels(source)

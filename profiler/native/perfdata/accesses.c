@@ -17,8 +17,8 @@ struct samples {
     const uint8_t *cpumode;
 };
 
-/* Which samples are accesses. kinds: code by event; codes of loads, of stores, of what is no access; in data_src the bits
- * of both; has_cpu: by event; cpus: numbers from here on are not believed; user_end: addresses from here on are the
+/* Which samples are accesses. kinds: code by event; codes of loads, of stores, of what is no access unless data_src tells
+ * one, and of what never is one, the lower of the two; in data_src the bits of loads and stores; has_cpu: by event; cpus: numbers from here on are not believed; user_end: addresses from here on are the
  * kernel's. */
 struct rules {
     const uint8_t *kinds;
@@ -26,7 +26,7 @@ struct rules {
     int64_t largest_tid, cpus;
     uint64_t user_end;
     const uint8_t *has_cpu;
-    uint8_t load, store, none, first_guest;
+    uint8_t load, store, none, never, first_guest;
 };
 
 /* What all accesses together say: time of the first one; seen: marks the ids of their processes, has one place
@@ -53,7 +53,7 @@ static int64_t choose(const struct samples *samples, int64_t count, const struct
             code = source & r.store_bit ? r.store : source & r.load_bit ? r.load : code;
         rows[found] = i;
         codes[found] = code;
-        const int any = (s.addr[i] != 0) & (s.cpumode[i] < r.first_guest) & (code != r.none) & (s.time[i] >= 0) &
+        const int any = (s.addr[i] != 0) & (s.cpumode[i] < r.first_guest) & (code < r.never) & (s.time[i] >= 0) &
                         ((uint64_t)s.pid[i] <= largest) & ((uint64_t)s.tid[i] <= largest);
         const int is_one = any & (s.addr[i] < r.user_end) & (s.pid[i] != 0);
         found += is_one;

@@ -31,7 +31,7 @@ _STEP = 1 << 16
 class Collector:
     """Takes the accesses of user programs out of samples, and collects them.
 
-    kinds: code by event, NOT_AN_ACCESS where it says nothing of memory; has_cpu: by event; with_phys: some
+    kinds: code by event, as event_codes gives them; has_cpu: by event; with_phys: some
     tell physical addresses; fields: (column, offset, width) in records whose fields have fixed places, as in
     a layout; swap: they are of the other byte order; periods, facts: what to add to, the first a
     PeriodCounter's arrays.

@@ -88,6 +88,9 @@ class AccessDecoder(SampleDecoder):
                 ips, pids = (columns.fill(name)[where] for name in ("ip", "pid"))
                 columns.fill("call")[where] = self.callers.find(buffer, places, ips, pids, self._swap)
 
+    def _expand(self, layout: Layout, buffer: Buffer, rows: Ints, samples: Ints) -> None:
+        """Only the event that was sampled is an access: what others of its group counted is none."""
+
     def _collector_for(self, samples: int) -> Collector:
         """The collector, with room for so many."""
         assert self._collector is not None  # events are known before samples come

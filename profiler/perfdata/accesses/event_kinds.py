@@ -9,27 +9,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...trace.schema import EVENT_CODE, EVENTS
-from .native import NOT_AN_ACCESS, Codes
+from .native import NEVER_AN_ACCESS, NOT_AN_ACCESS, Codes
 
 # What an event's samples are, by its name; the first that matches counts.
 _KINDS = (
-    (r"mem-loads-aux|^dummy|context-switch", ""),
+    (r"mem-loads-aux|^dummy|context-switch", "never"),
     (r"faults", "fault"),
     (r"remote_(dram|hitm|fwd|pmm|cache)|node-load-misses", "llc_miss_remote"),
     (r"local_(dram|pmm)|node-loads", "llc_miss_local"),
     (r"mem-stores|all_stores|\bstores\b", "store"),
     (r"mem-loads|mem_trans_retired|all_loads|\bloads\b|ibs_op|arm_spe", "load"),
 )
+_CODES = {**EVENT_CODE, "never": NEVER_AN_ACCESS}
 # A fault is not one of so many accesses: there is nothing to compare its period with.
 _COUNTED = ("load", "store", "llc_miss_local", "llc_miss_remote")
 
 
 def event_codes(events: Sequence[str]) -> Codes:
-    """The event code of each event by its name, 255 for those that say nothing of memory."""
+    """The event code of each event by its name, or a code of what is no access (accesses.native)."""
     found = []
     for name in events:
         kind = next((kind for pattern, kind in _KINDS if re.search(pattern, name, re.IGNORECASE)), "")
-        found.append(EVENT_CODE[kind] if kind else NOT_AN_ACCESS)
+        found.append(_CODES.get(kind, NOT_AN_ACCESS))
     return np.array(found, dtype=np.uint8)
 
 

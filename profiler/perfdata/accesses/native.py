@@ -15,7 +15,8 @@ from ..processes.unrecorded import LARGEST_TID
 from . import data_source
 
 FIRST_GUEST = 4  # cpumode from here on
-NOT_AN_ACCESS = 255  # the code of what is no memory access
+# Codes of what is no memory access: whatever data_src says, and unless that tells a load or a store.
+NEVER_AN_ACCESS, NOT_AN_ACCESS = 254, 255
 
 Codes = NDArray[np.uint8]
 # The columns of samples in the order of the native structure, and the numbers of those that records hold.
@@ -82,6 +83,7 @@ class _Rules(ctypes.Structure):
         ("load", ctypes.c_uint8),
         ("store", ctypes.c_uint8),
         ("none", ctypes.c_uint8),
+        ("never", ctypes.c_uint8),
         ("first_guest", ctypes.c_uint8),
     )
 
@@ -142,6 +144,7 @@ def rules_of(kinds: Codes, has_cpu: NDArray[np.bool_]) -> _Rules:
         load=EVENT_CODE["load"],
         store=EVENT_CODE["store"],
         none=NOT_AN_ACCESS,
+        never=NEVER_AN_ACCESS,
         first_guest=FIRST_GUEST,
     )
 

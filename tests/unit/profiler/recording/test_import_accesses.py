@@ -9,6 +9,7 @@ from numaplan.profiler.perfdata.decode import decode_perf
 from numaplan.profiler.recording.importing import import_recordings
 from numaplan.profiler.trace.reader import Trace
 from tests.support.perfdata_builder import Builder, Event
+from tests.unit.profiler.perfdata.test_group_reads import GROUP, ID, Reading
 
 FIELDS = ("identifier", "ip", "tid", "time", "addr", "cpu", "data_src")
 L1_LOAD, L1_STORE = 0x68100142, 0x4 | 1 << 3 + 5 | 1 << 6
@@ -45,3 +46,34 @@ def test_a_recording_of_nothing_but_kernel_memory_says_so(tmp_path: Path) -> Non
         builder.sample(0, {"id": 1, "pid": 50, "tid": 50, "time": 1000, "addr": addr, "data_src": L1_LOAD})
     with pytest.raises(UsageError, match=r"among 3 samples .*; 2 of them are of kernel memory or the idle"):
         imported(builder, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("names", "sampled"),
+    [
+        (("cpu/mem-loads-aux/", "cpu/mem-loads,ldlat=30/pp"), 1),
+        (("cpu/mem-loads,ldlat=30/", "instructions"), 0),
+        (("page-faults", "minor-faults"), 0),
+    ],
+)
+def test_what_others_of_a_group_counted_is_no_access(
+    tmp_path: Path, names: tuple[str, str], sampled: int
+) -> None:
+    fields = (*FIELDS, "period", "read")
+    events = [Event(fields, ids=(n,), name=name, read_format=ID | GROUP) for n, name in enumerate(names, 1)]
+    builder = Reading(events)
+    for step in range(1, 6):
+        values = {"id": sampled + 1, "pid": 50, "tid": 50, "time": step, "addr": 64 * step, "period": 1000}
+        reading = [(1000 * step, 1), (500 * step, 2)]
+        builder.sample(sampled, {**values, "data_src": L1_LOAD * ("mem" in names[sampled]), "read": reading})
+    kind = "load" if "mem" in names[sampled] else "fault"
+    assert imported(builder, tmp_path) == [(50, 64 * step, kind) for step in range(1, 6)]
+
+
+def test_events_that_are_no_accesses_stay_so_whatever_their_data_source_says(tmp_path: Path) -> None:
+    names = ("cpu/mem-loads-aux/", "dummy:u", "cycles:pp")  # of the last it is believed
+    builder = Builder([Event(FIELDS, ids=(n,), name=name) for n, name in enumerate(names, 1)])
+    for event in range(3):
+        values = {"id": event + 1, "pid": 50, "tid": 50, "time": event, "addr": 64 + event}
+        builder.sample(event, {**values, "data_src": L1_LOAD})
+    assert imported(builder, tmp_path) == [(50, 66, "load")]
