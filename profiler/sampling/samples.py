@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..perfdata.accesses.data_source import is_store, levels
-from ..perfdata.accesses.event_kinds import event_codes
+from ..perfdata.accesses.event_kinds import event_codes, of_amd
 from ..perfdata.accesses.native import NEVER_AN_ACCESS
 from ..perfdata.stream import StreamDecoder
 from ..sample_block import USER_END
@@ -86,7 +86,7 @@ def live_samples(
     rows = np.flatnonzero((code < NEVER_AN_ACCESS) & (addr < USER_END) & (addr != 0))
     source = samples["data_src"][rows]
     weight = samples["weight"][rows].astype(np.float64)
-    level = levels(source)
+    level = levels(source, of_amd(events)[samples["event"][rows]])
     period = samples["period"][rows].astype(np.float64)
     kept = code[rows]
     return LiveSamples(

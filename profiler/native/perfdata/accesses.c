@@ -66,12 +66,13 @@ static int64_t choose(const struct samples *samples, int64_t count, const struct
     return found;
 }
 
-/* Tables of levels: by the low bits of data_src >> old_shift, and by two groups of bits next to each other. */
+/* Tables of levels: by the low bits of data_src >> old_shift, of which old_of tells the table of an event, and by two
+ * groups of bits next to each other. The first counts where both have the mark, or the second does not know. */
 struct levels {
-    const uint8_t *old, *numbered;
+    const uint8_t *old, *old_of, *numbered;
     uint64_t old_mask, number_mask, hops_mask;
     int32_t old_shift, number_shift, hops_shift, hops_bits;
-    uint8_t unknown;
+    uint8_t unknown, mark;
 };
 
 /* What a trace keeps; -1 where it is not known. phys_addr: NULL when there are none. */
@@ -105,11 +106,13 @@ static void convert(const struct samples *samples, const int64_t *rows, const ui
         const int64_t row = rows[i];
         const uint64_t source = s.data_src[row], weight = s.weight[row];
         const int64_t cpu = s.cpu[row];
+        const int32_t event = s.event[row];
+        const uint8_t old = l.old[l.old_of[event] * (l.old_mask + 1) + (source >> l.old_shift & l.old_mask)];
         const uint8_t numbered = l.numbered[(source >> l.number_shift & l.number_mask) << l.hops_bits |
                                             (source >> l.hops_shift & l.hops_mask)];
-        out.cpu[i] = (uint64_t)cpu < cpus && has_cpu[s.event[row]] ? (int32_t)cpu : -1;
+        out.cpu[i] = (uint64_t)cpu < cpus && has_cpu[event] ? (int32_t)cpu : -1;
         out.is_write[i] = (codes[i] == store) | ((source & store_bit) != 0);
-        out.level[i] = numbered != l.unknown ? numbered : l.old[source >> l.old_shift & l.old_mask];
+        out.level[i] = (numbered == l.unknown || (numbered & old & l.mark) ? old : numbered) & (uint8_t)~l.mark;
         out.latency[i] = weight == 0 ? -1 : weight > INT32_MAX ? INT32_MAX : (int32_t)weight;
     }
 }

@@ -31,7 +31,7 @@ _STEP = 1 << 16
 class Collector:
     """Takes the accesses of user programs out of samples, and collects them.
 
-    kinds: code by event, as event_codes gives them; has_cpu: by event; with_phys: some
+    kinds: code by event, as event_codes gives them; has_cpu, by_amd: by event; with_phys: some
     tell physical addresses; fields: (column, offset, width) in records whose fields have fixed places, as in
     a layout; swap: they are of the other byte order; periods, facts: what to add to, the first a
     PeriodCounter's arrays.
@@ -41,6 +41,7 @@ class Collector:
         self,
         kinds: Codes,
         has_cpu: NDArray[np.bool_],
+        by_amd: NDArray[np.bool_],
         with_phys: bool,
         fields: Sequence[tuple[str, int, int]],
         swap: bool,
@@ -52,11 +53,11 @@ class Collector:
             Place(offset, width, EXTRACTED.index(name)) for name, offset, width in fields if name in EXTRACTED
         ]
         self._places = (Place * len(places))(*places)
-        self._kept = kinds, has_cpu, periods, facts  # the pointers are into these
+        self._kept = kinds, has_cpu, by_amd, periods, facts  # the pointers are into these
         sums, without = periods
         self._native = Collect(
             rules=rules_of(kinds, has_cpu),
-            levels=levels_of(),
+            levels=levels_of(by_amd),
             facts=ctypes.addressof(facts.native),
             period_sums=sums.ctypes.data,
             without_period=without.ctypes.data,

@@ -18,7 +18,7 @@ from ..samples.layout import Layout, Section
 from ..samples.native import Found, Ints
 from .callers import Callers
 from .collector import Collector
-from .event_kinds import PeriodCounter, event_codes
+from .event_kinds import PeriodCounter, event_codes, of_amd
 from .native import ChosenFacts
 
 _BLOCK = 1 << 16  # accesses
@@ -53,6 +53,7 @@ class AccessDecoder(SampleDecoder):
         self._collector = Collector(
             event_codes(self._names),
             np.array([bool(attr.sample_type & CPU) for attr in attrs], np.bool_),
+            of_amd(self._names),
             any(name == "phys_addr" for section in sections for name, _offset, _width in section.columns),
             self._plain.columns if self._plain else (),
             self._swap,

@@ -34,6 +34,11 @@ def event_codes(events: Sequence[str]) -> Codes:
     return np.array(found, dtype=np.uint8)
 
 
+def of_amd(events: Sequence[str]) -> NDArray[np.bool_]:
+    """Which events AMD's IBS samples, by their names."""
+    return np.array(["ibs_op" in name for name in events], np.bool_)
+
+
 class PeriodCounter:
     """Adds up the periods of a recording's accesses, fixed or as the kernel chose them, block by block."""
 

@@ -91,6 +91,7 @@ class _Rules(ctypes.Structure):
 class _Levels(ctypes.Structure):
     _fields_ = (
         ("old", ctypes.c_void_p),
+        ("old_of", ctypes.c_void_p),
         ("numbered", ctypes.c_void_p),
         ("old_mask", ctypes.c_uint64),
         ("number_mask", ctypes.c_uint64),
@@ -100,6 +101,7 @@ class _Levels(ctypes.Structure):
         ("hops_shift", ctypes.c_int32),
         ("hops_bits", ctypes.c_int32),
         ("unknown", ctypes.c_uint8),
+        ("mark", ctypes.c_uint8),
     )
 
 
@@ -149,12 +151,14 @@ def rules_of(kinds: Codes, has_cpu: NDArray[np.bool_]) -> _Rules:
     )
 
 
-def levels_of() -> _Levels:
-    old, numbered = data_source.old_table(), data_source.numbered_table()
+def levels_of(by_amd: NDArray[np.bool_]) -> _Levels:
+    """by_amd: by event, whether AMD's IBS samples it."""
+    old, numbered = data_source.old_tables(), data_source.numbered_table()
     return _Levels(
         old=old.ctypes.data,
+        old_of=by_amd.ctypes.data,
         numbered=numbered.ctypes.data,
-        old_mask=len(old) - 1,
+        old_mask=old.shape[1] - 1,
         number_mask=numbered.shape[0] - 1,
         hops_mask=numbered.shape[1] - 1,
         old_shift=data_source.LEVEL_SHIFT,
@@ -162,4 +166,5 @@ def levels_of() -> _Levels:
         hops_shift=data_source.HOPS_SHIFT,
         hops_bits=numbered.shape[1].bit_length() - 1,
         unknown=LEVEL_CODE["unknown"],
+        mark=data_source.MARK,
     )

@@ -18,7 +18,7 @@ def counted(*blocks: tuple[list[int], list[int], list[int]]) -> PeriodCounter:
     """The periods of blocks of accesses: events (the last of which is faults), periods, and what they are."""
     counter, unrecorded = PeriodCounter(), UnrecordedThreads([])
     kinds, no_cpu = np.array([LOAD, STORE, FAULT], np.uint8), np.zeros(3, np.bool_)
-    collector = Collector(kinds, no_cpu, False, (), False, counter.arrays(3), ChosenFacts())
+    collector = Collector(kinds, no_cpu, no_cpu, False, (), False, counter.arrays(3), ChosenFacts())
     for events, periods, codes in blocks:
         columns = Columns()
         count = columns.count = len(events) + 1
