@@ -14,6 +14,7 @@ from ..file.attrs import CALLCHAIN, CPU, Attr
 from ..processes.records import ThreadSpan
 from ..processes.unrecorded import UnrecordedThreads
 from ..samples.decoder import Buffer, SampleDecoder
+from ..samples.group_reads import Grouped
 from ..samples.layout import Layout, Section
 from ..samples.native import Found, Ints
 from .callers import Callers
@@ -89,7 +90,7 @@ class AccessDecoder(SampleDecoder):
                 ips, pids = (columns.fill(name)[where] for name in ("ip", "pid"))
                 columns.fill("call")[where] = self.callers.find(buffer, places, ips, pids, self._swap)
 
-    def _expand(self, layout: Layout, buffer: Buffer, rows: Ints, samples: Ints) -> None:
+    def _expand(self, buffer: Buffer, groups: Sequence[Grouped]) -> None:
         """Only the event that was sampled is an access: what others of its group counted is none."""
 
     def _collector_for(self, samples: int) -> Collector:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ..file.attrs import Attr
 from .columns import Columns
-from .group_reads import GroupReads, reads_groups
+from .group_reads import Grouped, GroupReads, reads_groups
 from .layout import Layout, field_lengths, id_offset, layout_of
 from .native import Found, IdTable, Ints, column, gather
 
@@ -88,7 +88,7 @@ class SampleDecoder:
         if events is not None:
             self.columns.fill("event")[first : self.columns.count] = events
         if reads_groups(layout):
-            self._expand(layout, buffer, np.arange(first, self.columns.count), starts[0])
+            self._expand(buffer, [Grouped(layout, np.arange(first, self.columns.count), starts[0])])
 
     def _decode_by_id(self, buffer: Buffer, samples: Found) -> None:
         events = self._events_of(buffer, samples.positions, samples.sizes)
@@ -140,13 +140,15 @@ class SampleDecoder:
         kept = events[good]
         first, self.columns.count = self.columns.count, self.columns.count + len(kept)
         self.columns.fill("event")[first : self.columns.count] = kept
-        groups = [one for one in located if reads_groups(one[0])]
-        if len(groups) == 1:  # of several layouts there is no telling the rows of one after expanding another
-            layout, rows, starts = groups[0]
-            self._expand(layout, buffer, first + target[rows], starts[0])
+        groups = [
+            Grouped(layout, first + target[rows], starts[0])
+            for layout, rows, starts in located
+            if reads_groups(layout)
+        ]
+        self._expand(buffer, groups)
 
-    def _expand(self, layout: Layout, buffer: Buffer, rows: Ints, samples: Ints) -> None:
-        self._groups.expand(self.columns, layout, buffer, rows, samples, self._ids, self._swap)
+    def _expand(self, buffer: Buffer, groups: Sequence[Grouped]) -> None:
+        self._groups.expand(self.columns, buffer, groups, self._ids, self._swap)
 
     def _locate(
         self, layout: Layout, buffer: Buffer, samples: Ints, sizes: Ints

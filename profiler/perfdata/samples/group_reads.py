@@ -4,6 +4,9 @@ Only the leader of such a group interrupts; what another member counted since it
 sample of that member with that period, at the leader's place. A member that counted nothing has none.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +14,24 @@ from ..file import attrs as a
 from .columns import Columns
 from .layout import Layout
 from .native import IdTable, Ints, column
+
+
+class Grouped(NamedTuple):
+    """Samples of one layout. rows: where they stand in the columns, ascending; samples: where their records
+    start.
+    """
+
+    layout: Layout
+    rows: Ints
+    samples: Ints
+
+
+class _Counted(NamedTuple):
+    """What members counted: the row of the sample that told it, the event, and how much (not 0)."""
+
+    row: Ints
+    event: NDArray[np.int32]
+    period: NDArray[np.uint64]
 
 
 class GroupReads:
@@ -22,20 +43,29 @@ class GroupReads:
     def expand(
         self,
         columns: Columns,
-        layout: Layout,
         buffer: NDArray[np.uint8],
-        rows: Ints,
-        samples: Ints,
+        groups: Sequence[Grouped],
         ids: IdTable,
         swap: bool,
     ) -> None:
-        """Put further rows in for samples of one layout.
+        """Put further rows in for samples, those of each layout in which groups are read.
 
-        rows: where these samples stand in the columns, ascending; samples: where their records start. Where
-        the ids of counters are not known nothing is changed.
+        Where the ids of counters are not known nothing is changed.
         """
-        if not reads_groups(layout) or not len(rows):
-            return
+        rows, parts = [], []
+        for one in groups:
+            if len(one.rows) and (part := self._counted(buffer, one, ids, swap)):
+                rows.append(one.rows)
+                parts.append(part)
+        if parts:
+            together = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+            _put(columns, np.concatenate(rows), _Counted(*together))
+
+    def _counted(
+        self, buffer: NDArray[np.uint8], group: Grouped, ids: IdTable, swap: bool
+    ) -> _Counted | None:
+        """What the members of one layout's groups counted; None where their ids are not known."""
+        layout, rows, samples = group
         at = samples + layout.sections[0].size
         form = layout.read_format
         times = 8 * ((form & a.READ_TIME_ENABLED != 0) + (form & a.READ_TIME_RUNNING != 0))
@@ -52,9 +82,10 @@ class GroupReads:
         numbers = column(buffer, id_at, 8, swap)
         events = ids.find(numbers)
         if not len(events) or (events < 0).any() or (numbers == 0).any():
-            return
+            return None
         counted = self._since(numbers, column(buffer, value_at, 8, swap))
-        self._put(columns, rows, members, events, counted)
+        some = counted > 0
+        return _Counted(np.repeat(rows, members)[some], events[some], counted[some])
 
     def _since(self, numbers: NDArray[np.uint64], values: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """What each counter counted since its last reading."""
@@ -70,24 +101,19 @@ class GroupReads:
         counted[order] = sorted_values - before
         return counted
 
-    @staticmethod
-    def _put(
-        columns: Columns,
-        rows: Ints,
-        members: Ints,
-        events: NDArray[np.int32],
-        counted: NDArray[np.uint64],
-    ) -> None:
-        """Repeat each row for its members that counted anything, with their events and periods."""
-        owner = np.repeat(np.arange(len(rows)), members)[counted > 0]
-        first = int(rows[0])
-        times = np.ones(columns.count - first, dtype=np.int64)
-        times[rows - first] = np.bincount(owner, minlength=len(rows))
-        columns.repeat(first, times)
-        place = (np.cumsum(times) - times)[rows[owner] - first]
-        same = np.arange(len(owner)) - np.searchsorted(owner, owner)
-        columns.fill("event")[first + place + same] = events[counted > 0]
-        columns.fill("period")[first + place + same] = counted[counted > 0]
+
+def _put(columns: Columns, rows: Ints, found: _Counted) -> None:
+    """Repeat each row for its members that counted anything, with their events and periods."""
+    order = np.argsort(found.row, kind="stable")
+    owner = found.row[order]
+    first = int(rows.min())
+    times = np.ones(columns.count - first, dtype=np.int64)
+    times[rows - first] = np.bincount(owner - first, minlength=len(times))[rows - first]
+    columns.repeat(first, times)
+    place = (np.cumsum(times) - times)[owner - first]
+    same = np.arange(len(owner)) - np.searchsorted(owner, owner)
+    columns.fill("event")[first + place + same] = found.event[order]
+    columns.fill("period")[first + place + same] = found.period[order]
 
 
 def reads_groups(layout: Layout) -> bool:

@@ -73,3 +73,31 @@ def test_readings_of_unknown_counters_change_nothing(tmp_path: Path) -> None:
     builder = Reading([Event(FIELDS, ids=(1,), name="faults", read_format=ID | GROUP)])
     builder.sample(0, {"id": 1, "addr": 5, "period": 3, "read": [(8, 1), (9, 77)]})
     assert decode(builder, tmp_path) == [("faults", 3, 5)]
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_groups_of_different_layout(tmp_path: Path, order: str) -> None:
+    form = ID | GROUP
+    faults = Event(FIELDS, ids=(1,), name="faults", read_format=form)
+    minor = Event(FIELDS, ids=(11,), name="minor", read_format=form)
+    clock = Event((*FIELDS, "weight"), ids=(2,), name="clock", read_format=form | ENABLED)
+    switches = Event((*FIELDS, "weight"), ids=(12,), name="switches", read_format=form | ENABLED)
+    other = Event(("identifier", "addr"), ids=(5,), name="other")
+    builder = Reading([faults, clock, minor, switches, other], order=order)
+    builder.sample(1, {"id": 2, "addr": 100, "read": [(30, 2), (1, 12)]})
+    builder.sample(0, {"id": 1, "addr": 200, "read": [(3, 1), (2, 11)], "callchain": [9]})
+    builder.sample(4, {"id": 5, "addr": 300})
+    builder.sample(0, {"id": 1, "addr": 400, "read": [(4, 1), (2, 11)]})
+    builder.sample(1, {"id": 2, "addr": 500, "read": [(40, 2), (3, 12)], "callchain": [1, 2]})
+    builder.sample(4, {"id": 5, "addr": 600})
+    assert decode(builder, tmp_path) == [
+        ("clock", 30, 100),
+        ("switches", 1, 100),
+        ("faults", 3, 200),
+        ("minor", 2, 200),
+        ("other", 0, 300),
+        ("faults", 1, 400),
+        ("clock", 10, 500),
+        ("switches", 2, 500),
+        ("other", 0, 600),
+    ]
