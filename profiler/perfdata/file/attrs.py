@@ -20,6 +20,7 @@ READ_TIME_ENABLED, READ_TIME_RUNNING, READ_ID, READ_GROUP, READ_LOST = (1 << bit
 BRANCH_HW_INDEX, BRANCH_COUNTERS = 1 << 17, 1 << 19
 
 _FLAGS = {
+    "inherit": 1,
     "exclude_user": 4,
     "exclude_kernel": 5,
     "exclude_hv": 6,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..file import attrs as a
-from .columns import Columns
+from .columns import Column, Columns
 from .layout import Layout
 from .native import IdTable, Ints, column
 
@@ -35,10 +35,10 @@ class _Counted(NamedTuple):
 
 
 class GroupReads:
-    """Remembers the last reading of each counter."""
+    """Remembers the last reading of each counter, by its id and its thread (0 where all have the same)."""
 
     def __init__(self) -> None:
-        self._last: dict[int, int] = {}
+        self._last: dict[tuple[int, int], int] = {}
 
     def expand(
         self,
@@ -54,7 +54,12 @@ class GroupReads:
         """
         rows, parts = [], []
         for one in groups:
-            if len(one.rows) and (part := self._counted(buffer, one, ids, swap)):
+            if not len(one.rows):
+                continue
+            tids = (
+                columns.fill("tid")[one.rows] if one.layout.by_thread else np.zeros(len(one.rows), np.int64)
+            )
+            if part := self._counted(buffer, one, tids, ids, swap):
                 rows.append(one.rows)
                 parts.append(part)
         if parts:
@@ -62,7 +67,7 @@ class GroupReads:
             _put(columns, np.concatenate(rows), _Counted(*together))
 
     def _counted(
-        self, buffer: NDArray[np.uint8], group: Grouped, ids: IdTable, swap: bool
+        self, buffer: NDArray[np.uint8], group: Grouped, tids: Column, ids: IdTable, swap: bool
     ) -> _Counted | None:
         """What the members of one layout's groups counted; None where their ids are not known."""
         layout, rows, samples = group
@@ -83,22 +88,25 @@ class GroupReads:
         events = ids.find(numbers)
         if not len(events) or (events < 0).any() or (numbers == 0).any():
             return None
-        counted = self._since(numbers, column(buffer, value_at, 8, swap))
+        counted = self._since(numbers, np.repeat(tids, members), column(buffer, value_at, 8, swap))
         some = counted > 0
         return _Counted(np.repeat(rows, members)[some], events[some], counted[some])
 
-    def _since(self, numbers: NDArray[np.uint64], values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """What each counter counted since its last reading."""
-        keys, inverse = np.unique(numbers, return_inverse=True)
-        order = np.argsort(inverse, kind="stable")
-        sorted_values = values[order]
-        firsts = np.searchsorted(inverse[order], np.arange(len(keys)))
+    def _since(
+        self, numbers: NDArray[np.uint64], tids: Column, values: NDArray[np.uint64]
+    ) -> NDArray[np.uint64]:
+        """What each counter counted since its last reading. One that fell began anew."""
+        order = np.lexsort((tids, numbers))
+        numbers, tids, sorted_values = numbers[order], tids[order], values[order]
+        changes = (numbers[1:] != numbers[:-1]) | (tids[1:] != tids[:-1])
+        firsts = np.flatnonzero(np.concatenate([[True], changes]))
+        keys = list(zip(numbers[firsts].tolist(), tids[firsts].tolist(), strict=True))
         before = np.concatenate([sorted_values[:1], sorted_values[:-1]])
-        before[firsts] = [self._last.get(key, 0) for key in keys.tolist()]
+        before[firsts] = [self._last.get(key, 0) for key in keys]
         lasts = sorted_values[np.append(firsts[1:], len(values)) - 1]
-        self._last.update(zip(keys.tolist(), lasts.tolist(), strict=True))
+        self._last.update(zip(keys, lasts.tolist(), strict=True))
         counted = np.empty_like(values)
-        counted[order] = sorted_values - before
+        counted[order] = np.where(sorted_values >= before, sorted_values - before, sorted_values)
         return counted
 
 

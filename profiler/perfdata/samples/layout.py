@@ -57,10 +57,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Layout:
-    """One way samples are laid out; events of equal layout are decoded together."""
+    """One way samples are laid out; events of equal layout are decoded together.
+
+    by_thread: each thread has counters of its own, with the same ids.
+    """
 
     sections: tuple[Section, ...]
     read_format: int
+    by_thread: bool
     branch_sample_type: int
     user_registers: int
     interrupt_registers: int
@@ -85,6 +89,7 @@ def layout_of(attr: a.Attr, order: str) -> Layout:
     return Layout(
         sections=tuple(sections),
         read_format=attr.read_format if attr.sample_type & a.READ else 0,
+        by_thread=bool(attr.sample_type & a.READ) and "inherit" in attr.flags,
         branch_sample_type=attr.branch_sample_type if attr.sample_type & a.BRANCH_STACK else 0,
         user_registers=attr.sample_regs_user.bit_count() if attr.sample_type & a.REGS_USER else 0,
         interrupt_registers=attr.sample_regs_intr.bit_count() if attr.sample_type & a.REGS_INTR else 0,

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from numaplan.profiler.perfdata import reader
 from numaplan.profiler.perfdata.decode import decode_perf
-from tests.support.perfdata_builder import Builder, Event
+from tests.support.perfdata_builder import SAMPLE_ID_ALL, Builder, Event
 
+INHERIT = 1  # of the attr's flags
 ENABLED, RUNNING, ID, GROUP, LOST = 1, 2, 4, 8, 16
 FIELDS = ("identifier", "ip", "tid", "time", "addr", "period", "read", "callchain")
 
@@ -101,3 +103,38 @@ def test_groups_of_different_layout(tmp_path: Path, order: str) -> None:
         ("switches", 2, 500),
         ("other", 0, 600),
     ]
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("inherited", [True, False])
+def test_counters_of_each_thread(tmp_path: Path, order: str, inherited: bool) -> None:
+    flags = (INHERIT, SAMPLE_ID_ALL) if inherited else (SAMPLE_ID_ALL,)
+    form = ID | GROUP
+    events = [
+        Event(FIELDS, ids=(n,), name=name, read_format=form, flag_bits=flags)
+        for n, name in ((1, "loads"), (2, "clock"))
+    ]
+    builder = Reading(events, order=order)
+    readings = ((5, 1000, 500), (6, 1000, 400), (5, 2000, 900), (6, 1500, 800), (5, 300, 1000))
+    for addr, (tid, loads, clock) in enumerate(readings):
+        builder.sample(0, {"id": 1, "tid": tid, "addr": addr, "read": [(loads, 1), (clock, 2)]})
+    by_thread = [(1000, 500), (1000, 400), (1000, 400), (500, 400), (300, 100)]
+    by_id = [(1000, 500), (0, 400), (1000, 500), (1500, 800), (300, 200)]  # one that falls is another
+    wanted = [
+        (name, period, addr)
+        for addr, periods in enumerate(by_thread if inherited else by_id)
+        for name, period in zip(("loads", "clock"), periods, strict=True)
+        if period
+    ]
+    assert decode(builder, tmp_path) == wanted
+
+
+def test_counters_of_each_thread_over_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_BLOCK", 3)
+    event = Event(FIELDS, ids=(1,), name="loads", read_format=ID | GROUP, flag_bits=(INHERIT, SAMPLE_ID_ALL))
+    builder = Reading([event])
+    for step in range(20):
+        tid, value = step % 2, 10 * (step // 2) + 10
+        builder.sample(0, {"id": 1, "tid": tid, "addr": step, "read": [(value + tid, 1)]})
+    first = [("loads", 10, 0), ("loads", 11, 1)]
+    assert decode(builder, tmp_path) == [*first, *(("loads", 10, step) for step in range(2, 20))]
