@@ -93,6 +93,8 @@ class Reader:
             self.warnings.append(f"{self.samples.unknown} samples belong to no known event: left out")
         if self.records.damaged:
             self.warnings.append(f"{self.records.damaged} records are too short for their kind: left out")
+        if self.records.impossible:
+            self.warnings.append(f"{self.records.impossible} records count impossible losses: left out")
 
     def _settle_events(self) -> None:
         """Tell of new events when the next records need them: a pipe can bring thousands, one by one."""

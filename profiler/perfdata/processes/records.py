@@ -11,6 +11,7 @@ REPORTED = (MMAP, LOST, COMM, EXIT, FORK, MMAP2, LOST_SAMPLES)
 READABLE, WRITABLE, EXECUTABLE = 1, 2, 4  # a mapping's protection
 # Fields at the end of records that are no samples, where sample_id_all is set.
 _TAIL = (a.TID, a.TIME, a.ID, a.STREAM_ID, a.CPU, a.IDENTIFIER)
+_MOST_LOST = 1 << 40  # at once: what a thousand cpus write in minutes
 _MISC_BUILD_ID = 1 << 14
 _MISC_MMAP_DATA = 1 << 13
 _MISC_EXEC = 1 << 13
@@ -54,7 +55,7 @@ class RecordReader:
     """Reads records in file order and keeps what they said.
 
     losses: (time, events lost) of LOST records; lost_samples: the sum of LOST_SAMPLES; execs: (time, pid) of
-    each exec; damaged: records too short for their kind.
+    each exec; damaged: records too short for their kind; impossible: those of more losses than can be.
     """
 
     def __init__(self, order: str) -> None:
@@ -63,6 +64,7 @@ class RecordReader:
         self.lost_samples = 0
         self.execs: list[tuple[int, int]] = []
         self.damaged = 0
+        self.impossible = 0
         self._order = order
         self._spans: list[ThreadSpan] = []
         self._living: dict[int, ThreadSpan] = {}
@@ -104,11 +106,20 @@ class RecordReader:
             elif tid in self._living:
                 self._living.pop(tid).end = _signed(when)
         elif kind == LOST:
-            self.losses.append((time, struct.unpack_from(order + "Q", data, 16)[0]))
+            if (count := self._lost(data, 16)) is not None:
+                self.losses.append((time, count))
         elif kind == LOST_SAMPLES:
-            self.lost_samples += struct.unpack_from(order + "Q", data, 8)[0]
+            self.lost_samples += self._lost(data, 8) or 0
         else:
             self._mapped(kind, misc, data, time)
+
+    def _lost(self, data: bytes, at: int) -> int | None:
+        """How many were lost, as a record says; None where that is impossible."""
+        count = int(struct.unpack_from(self._order + "Q", data, at)[0])
+        if count <= _MOST_LOST:
+            return count
+        self.impossible += 1
+        return None
 
     def _began(self, span: ThreadSpan) -> None:
         # A tid can come back, also in another process: another thread begins.

@@ -7,7 +7,7 @@ import pytest
 from numaplan.common import UsageError
 from numaplan.profiler.perfdata.decode import decode_perf
 from numaplan.profiler.perfdata.file.source import PerfDataError
-from tests.support.perfdata_builder import Builder, Event
+from tests.support.perfdata_builder import VERSION, Builder, Event
 
 BASIC = ("ip", "tid", "time", "addr", "id", "cpu", "period")
 
@@ -110,3 +110,18 @@ def test_a_pipe_of_nothing_but_events(tmp_path: Path) -> None:
     decoded = decode_perf(write(tmp_path, content))
     assert len(decoded.events) == 4096
     assert decoded.samples["event"].tolist() == [7, 7, 7]
+
+
+@pytest.mark.parametrize("version", ["5.10", "6.1"])
+def test_losses_that_cannot_be(tmp_path: Path, version: str) -> None:
+    builder = Builder([Event(BASIC)])
+    builder.features[VERSION] = builder.text_feature(version)
+    builder.sample(0, {"pid": 5, "tid": 5, "time": 100, "addr": 64})
+    builder.lost(1 << 63, 110)
+    builder.lost(7, 120)
+    builder.lost(0, 130)
+    builder.record(13, builder.pack("Q", 7 | 1 << 62) + builder.tail({"time": 140}))
+    path = write(tmp_path, builder.file())
+    decoded = decode_perf(path)
+    assert (decoded.losses, decoded.lost) == (((120, 7), (130, 0)), 7)
+    assert decoded.warnings == ("2 records count impossible losses: left out",)
