@@ -32,4 +32,4 @@ from .hosts.slurm import slurm_distances as slurm_distances, slurm_hosts as slur
 from .model import Machine as Machine
 from .own_cpus import own_cpuset as own_cpuset
 from .sysfs import read_sysfs as read_sysfs
-from .topology import MAX_CPUS as MAX_CPUS, Cache as Cache, Core as Core, Node as Node
+from .topology import MAX_CPUS as MAX_CPUS, MAX_NODES as MAX_NODES, Cache as Cache, Core as Core, Node as Node

@@ -50,7 +50,7 @@ def import_recordings(
         for number, name in enumerate(names):
             progress(f"reading {name}", number / len(names))
             parts.append(_read(name, folder, number, progress, KEPT // len(names)))
-        chosen = machine or machine_of(parts[0].facts, max(part.last_cpu for part in parts))
+        chosen, doubt = (machine, "") if machine else _described(names[0], parts)
         shifts, unclear = _clock_shifts([part.facts for part in parts])
         parts = [part.moved(shift) for part, shift in zip(parts, shifts, strict=True)]
         start = min(part.start for part in parts)
@@ -64,10 +64,17 @@ def import_recordings(
             losses=[loss for part in parts for loss in part.facts.losses_from(start)],
             calls=chain.from_iterable(part.calls.blocks(part.first_call) for part in parts),
         )
-        warnings = (*(text for part in parts for text in part.facts.warnings), *unclear, *more)
-        meta = _meta(parts, names, start - shifts[0], warnings)
+        warnings = (*(text for part in parts for text in part.facts.warnings), doubt, *unclear, *more)
+        meta = _meta(parts, names, start - shifts[0], list(filter(None, warnings)))
         samples, threads = write_trace(output, chosen, recording, identity, meta, progress)
     return ImportSummary(samples, threads, sum(events for _, events in recording.losses))
+
+
+def _described(name: str, parts: Sequence[Accesses]) -> tuple[Machine, str]:
+    """The machine as described in the first file, and a warning where that is damaged."""
+    machine, problem = machine_of(parts[0].facts, max(part.last_cpu for part in parts))
+    taken = f"taken as one node, --machine says what it is ({problem})"
+    return machine, f"{name}: the machine's description is damaged: {taken}" if problem else ""
 
 
 def _numbered(parts: Sequence[Accesses]) -> list[Accesses]:

@@ -1,10 +1,13 @@
 """The clock and the machine of a recording, and its accesses put on those of a trace."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from numaplan.machine import MAX_CPUS, Machine, Node, parse_list
+from numaplan.common import UsageError
+from numaplan.machine import MAX_CPUS, MAX_NODES, Machine, Node, parse_list
 
 from ...sample_block import SampleBlock
 from ..decode import Decoded
@@ -34,26 +37,38 @@ class Placer:
         return replace(block, time_ns=np.maximum(time, self._start), node=self._node_of[block.cpu])
 
 
-def machine_of(decoded: Decoded, last_cpu: int = 0) -> Machine:
+def machine_of(decoded: Decoded, last_cpu: int = 0) -> tuple[Machine, str]:
     """The machine the recording was made on: nodes and cpus as perf wrote them, else one node.
 
-    last_cpu: the highest number among samples that are not in `decoded`. Raises UsageError when what perf
-    wrote makes no machine.
+    last_cpu: the highest number among samples that are not in `decoded`. Also what is wrong where perf wrote
+    what makes no machine.
     """
-    topology = decoded.header.get("numa_topology")
-    if topology:
-        nodes = tuple(
-            Node(
-                id=node["node"],
-                cpus=parse_list(node["cpus"], "numa_topology"),
-                memory_bytes=min(node["memory_kib"], _MOST_KIB) * 1024,
-            )
-            for node in sorted(topology, key=lambda node: int(node["node"]))
-        )
-    else:
-        cpus = decoded.samples["cpu"]
-        seen = max(int(cpus[cpus < MAX_CPUS].max(initial=0)), last_cpu)
-        listed = decoded.header.get("nrcpus", {}).get("available", 0)
-        count = min(max(seen + 1, listed), MAX_CPUS)
-        nodes = (Node(id=0, cpus=tuple(range(count))),)
+    problem = ""
+    if topology := decoded.header.get("numa_topology"):
+        try:
+            return _machine(decoded, tuple(map(_node, sorted(topology, key=_number)))), problem
+        except UsageError as error:
+            problem = error.what
+    cpus = decoded.samples["cpu"]
+    seen = max(int(cpus[cpus < MAX_CPUS].max(initial=0)), last_cpu)
+    listed = decoded.header.get("nrcpus", {}).get("available", 0)
+    count = min(max(seen + 1, listed), MAX_CPUS)
+    return _machine(decoded, (Node(id=0, cpus=tuple(range(count))),)), problem
+
+
+def _machine(decoded: Decoded, nodes: tuple[Node, ...]) -> Machine:
     return Machine(name=str(decoded.header.get("hostname", "recorded")), nodes=nodes)
+
+
+def _number(node: Mapping[str, Any]) -> int:
+    return int(node["node"])
+
+
+def _node(written: Mapping[str, Any]) -> Node:
+    if written["node"] >= MAX_NODES:
+        raise UsageError(f"numa_topology: no system has a node {written['node']}", "record again")
+    return Node(
+        id=written["node"],
+        cpus=parse_list(written["cpus"], "numa_topology"),
+        memory_bytes=min(written["memory_kib"], _MOST_KIB) * 1024,
+    )

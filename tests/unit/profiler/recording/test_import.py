@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from numaplan.common import NumaplanError, UsageError
+from numaplan.machine import Machine
 from numaplan.profiler.perfdata.accesses.event_kinds import event_codes
 from numaplan.profiler.recording.importing import import_recordings
 from numaplan.profiler.trace.reader import Trace
@@ -77,6 +78,36 @@ def test_samples_threads_nodes_and_regions(tmp_path: Path) -> None:
     with Trace.open(tmp_path / "trace.db") as trace:
         assert [(node.id, node.cpus) for node in trace.machine.nodes] == [(0, (0, 1)), (3, (2, 3))]
         assert "warnings" not in trace.meta
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        (((0, "0-1"), (0, "2-3")), "distinct ids"),
+        (((0, "0-1"), (4_000_000_000, "2-3")), "no system has a node 4000000000"),
+        (((0, "0-1"), (1, "2=3")), "not a list of cpus"),
+        (((0, "0-99999999"), (1, "2")), "too large"),
+        (((0, "0-1"), (1, "1-2")), "a cpu is listed twice"),
+    ],
+)
+def test_a_damaged_description_of_the_machine(
+    tmp_path: Path, nodes: tuple[tuple[int, str], ...], words: str
+) -> None:
+    builder = recording()
+    content = builder.pack("I", len(nodes))
+    for node, cpus in nodes:
+        content += builder.pack("I2Q", node, 1024, 512) + builder.text_feature(cpus)
+    builder.features[NUMA_TOPOLOGY] = content
+    path, trace_path = tmp_path / "perf.data", tmp_path / "trace.db"
+    path.write_bytes(builder.file())
+    assert import_recordings([str(path)], trace_path).samples == 3
+    with Trace.open(trace_path) as trace:
+        assert [(node.id, node.cpus) for node in trace.machine.nodes] == [(0, (0, 1, 2, 3))]
+        warning = trace.meta["warnings"]
+    assert str(path) in warning and words in warning and "--machine" in warning
+    import_recordings([str(path)], trace_path, machine=Machine.load("2x2"))
+    with Trace.open(trace_path) as trace:
+        assert len(trace.machine.nodes) == 2 and "warnings" not in trace.meta
 
 
 def test_a_place_for_the_trace_is_asked_for_before_anything_is_read(tmp_path: Path) -> None:
