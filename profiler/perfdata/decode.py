@@ -1,7 +1,7 @@
 """Decode perf.data files: the one entry, `decode_perf`, and what it returns."""
 
 import os
-from collections.abc import Iterator, Mapping as MappingView
+from collections.abc import Callable, Iterator, Mapping as MappingView
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -77,6 +77,31 @@ class Decoded:
             execs=tuple((later(time), pid) for time, pid in self.execs),
             losses=tuple((later(time), events) for time, events in self.losses),
         )
+
+    def within(self, possible: Callable[[int], bool]) -> tuple["Decoded", int]:
+        """All but the samples without records of impossible times, and how many such times there were.
+
+        Threads and losses stay, at times that are not known.
+        """
+        spans = self.recorded_threads
+        times = [time for one in spans for time in (one.start, one.end)]
+        times += [one.time for one in self.maps]
+        times += [time for time, _ in (*self.execs, *self.losses)]
+        impossible = sum(not possible(time) for time in times)
+        if not impossible:
+            return self, 0
+
+        def known(time: int) -> int:
+            return time if possible(time) else -1
+
+        found = replace(
+            self,
+            recorded_threads=tuple(replace(one, start=known(one.start), end=known(one.end)) for one in spans),
+            maps=tuple(one for one in self.maps if possible(one.time)),
+            execs=tuple(one for one in self.execs if possible(one[0])),
+            losses=tuple((known(time), events) for time, events in self.losses),
+        )
+        return found, impossible
 
     @property
     def wall_clock_ahead(self) -> int | None:

@@ -5,7 +5,6 @@ A command may open a trace while numpy is still being loaded: nothing here needs
 
 import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +17,7 @@ from numaplan.common import BAD_JSON, UsageError, as_text, facts_html, shell_lin
 from numaplan.machine import Machine
 
 from .database import QUIET, limited, open_database, show_tables
+from .meta_numbers import wrong_number
 from .rows import RegionRow, SourceName, ThreadRow
 from .sample_columns import as_type, lacks, listed, of_arrow
 from .schema import ADDED, COLUMNS, READABLE_VERSIONS, TABLES
@@ -29,14 +29,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 BLOCK = 1 << 20
-_WHOLE = "-?[0-9]{1,18}"
-_NUMBERS_OF_META = {
-    **dict.fromkeys(
-        ("duration_ns", "freq", "exit_code", "run", "footprint", "for_footprint", "for_llc"), _WHOLE
-    ),
-    **dict.fromkeys(("period", "rank", "ranks", "local_rank"), "[0-9]{1,12}"),
-    "emulate.host_seconds": r"[0-9]{1,12}(\.[0-9]{1,9})?",
-}
 
 
 class Trace:
@@ -282,11 +274,8 @@ class Trace:
             raise UsageError(
                 f"{self.path}: trace schema {found}, this version reads {known}", "record it again"
             )
-        for name, form in _NUMBERS_OF_META.items():
-            if not re.fullmatch(form, text := self.meta.get(name, "0")):
-                raise UsageError(
-                    f"{self.path}: {name} is {text[:40]!r}, which is impossible", "record it again"
-                )
+        if problem := wrong_number(self.meta):
+            raise UsageError(f"{self.path}: {problem}", "record it again")
         for column in ADDED:
             if not lacks(column, self._schema):
                 self.rows(f"SELECT {column} FROM samples WHERE false")

@@ -12,6 +12,7 @@ import numpy as np
 from numaplan.common import UsageError, atomic_output, version
 
 from .database import QUIET, driver, quoted
+from .meta_numbers import wrong_number
 from .schema import ADDED, COLUMNS, ENUMS, NUMBERS, SCHEMA_VERSION, TABLES, TIME, array_type
 
 _ROW_GROUP = 63 * 2048  # rows: of columns of 8 bytes they fill four blocks of the database, nearly
@@ -88,7 +89,12 @@ class TraceWriter:
         return self._stored + self._filled
 
     def set_meta(self, values: Mapping[str, object]) -> None:
-        """Add facts to the meta table (values are stored as text)."""
+        """Add facts to the meta table (values are stored as text).
+
+        Raises UsageError for a number that readers refuse, before there is a file in place of an earlier one.
+        """
+        if problem := wrong_number(values):
+            raise UsageError(f"{self.path}: the trace cannot be written: {problem}", "record it again")
         self.add_rows("meta", [(key, str(value)) for key, value in values.items()])
 
     def add_rows(self, table: str, rows: Iterable[Sequence[Any]]) -> None:

@@ -17,6 +17,7 @@ from ..decode import Decoded, decoded_of, opened, pieces
 from .callers import CallTable
 from .decoder import AccessDecoder
 from .placing import Placer, start_of
+from .times import TimeCounter, TimeSpan
 
 KEPT = 1 << 22  # accesses of 55 bytes that may stay in memory rather than be decoded twice
 
@@ -28,7 +29,8 @@ class Accesses:
     count: accesses; start: when the first was, in the file's clock; last_cpu: the highest cpu number of
     them; periods: by kind of event, as PeriodCounter finds them; shift: what is added to the times of its
     samples; calls: that they were made in; first_call: how many there are of other recordings, before them;
-    kept: the accesses, where they are few; of_kernel: how many of kernel memory were left out.
+    kept: the accesses, where they are few; of_kernel: how many of kernel memory were left out; times: that
+    accesses can have.
     """
 
     path: Path
@@ -43,12 +45,15 @@ class Accesses:
     first_call: int = 0
     kept: "tuple[SampleBlock, ...] | None" = field(default=None, repr=False)
     of_kernel: int = 0
+    times: TimeSpan = field(default_factory=TimeSpan)
 
     def blocks(self, machine: Machine, start: int) -> Iterator[SampleBlock]:
         """The accesses in file order, none before `start`."""
         placer = Placer(machine, start)
         for block in AccessBlocks(self.path) if self.kept is None else self.kept:
-            yield placer.place(_counted_from(block, self.first_call), self.shift)
+            rows = self.times.rows(block.time_ns)
+            possible = block if rows is None else block.chosen(rows)
+            yield placer.place(_counted_from(possible, self.first_call), self.shift)
 
     def moved(self, shift: int) -> "Accesses":
         """The same on a clock that is `shift` ns ahead."""
@@ -100,23 +105,36 @@ def survey(path: Path, keep: int = 0) -> Accesses:
     blocks = AccessBlocks(path)
     last_cpu, count = 0, 0
     kept: list[SampleBlock] | None = []
+    counter = TimeCounter()
     for block in blocks:
         count += len(block)
         last_cpu = max(last_cpu, int(block.cpu.max(initial=0)))
+        counter.add(block.time_ns)
         if count > keep:
             kept = None
         elif kept is not None:
             kept.append(block)
-    decoder = blocks.decoder
+    decoder, times = blocks.decoder, counter.span()
+    facts = _possible(blocks.facts, times)
     return Accesses(
         path=path,
-        facts=blocks.facts,
-        count=count,
-        start=start_of(blocks.facts, decoder.chosen.first),
+        facts=facts,
+        count=count - times.outside,
+        start=start_of(facts, times.first),
         pids=decoder.chosen.pids,
         last_cpu=last_cpu,
         calls=decoder.callers.arrays(),
-        periods=decoder.counter.periods(blocks.facts.header["attrs"]),
+        periods=decoder.counter.periods(facts.header["attrs"]),
         kept=None if kept is None else tuple(kept),
         of_kernel=decoder.chosen.of_kernel,
+        times=times,
     )
+
+
+def _possible(facts: Decoded, times: TimeSpan) -> Decoded:
+    """The facts without impossible times of records, with a warning of these and of accesses."""
+    found, impossible = facts.within(times.holds)
+    if not (impossible := impossible + times.outside):
+        return facts
+    text = f"{impossible} samples and records have impossible times: left out"
+    return replace(found, warnings=(*facts.warnings, text))
