@@ -128,9 +128,11 @@ def decode_perf(path: str | os.PathLike[str]) -> Decoded:
     return decoded_of(reader)
 
 
-def opened(place: Path, decoder: type[SampleDecoder] = SampleDecoder) -> tuple[Source, Reader]:
-    """A recording (file or directory) and a reader for it."""
-    source = Source(place / "data" if place.is_dir() else place)
+def opened(
+    place: Path, decoder: type[SampleDecoder] = SampleDecoder, name: str = ""
+) -> tuple[Source, Reader]:
+    """A recording (file or directory) and a reader for it. name: of a file in messages, if not its path."""
+    source = Source(place / "data") if place.is_dir() else Source(place, name)
     return source, Reader(source, decoder)
 
 

@@ -16,7 +16,7 @@ from ..perfdata.accesses.blocks import KEPT, Accesses, survey
 from ..perfdata.accesses.event_kinds import period_facts
 from ..perfdata.accesses.placing import machine_of
 from ..perfdata.decode import Decoded
-from ..perfdata.file.source import decompressed
+from ..perfdata.file.source import decompressed, shown
 from ..perfdata.processes.identities import RunRecords, identity_of
 from ..perfdata.processes.records import SAMPLE
 from .assemble import write_trace
@@ -50,7 +50,7 @@ def import_recordings(
         for number, name in enumerate(names):
             progress(f"reading {name}", number / len(names))
             parts.append(_read(name, folder, number, progress, KEPT // len(names)))
-        chosen, doubt = (machine, "") if machine else _described(names[0], parts)
+        chosen, doubt = (machine, "") if machine else _described(shown(names[0]), parts)
         shifts, unclear = _clock_shifts([part.facts for part in parts])
         parts = [part.moved(shift) for part, shift in zip(parts, shifts, strict=True)]
         start = min(part.start for part in parts)
@@ -107,7 +107,8 @@ def _meta(
 def _read(name: str, folder: Path, number: int, progress: Progress, keep: int) -> Accesses:
     """The accesses of one recording; those of a hardware trace have to be made by perf."""
     path = decompressed(name, folder, number)
-    found = survey(path, keep)
+    name = shown(name)
+    found = survey(path, keep, name)
     if found.facts.header.get("auxtrace"):
         try:
             return samples_of(path, found, folder, number, progress)

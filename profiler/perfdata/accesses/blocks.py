@@ -78,11 +78,11 @@ class AccessBlocks:
     facts: Decoded
     decoder: AccessDecoder
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, name: str = "") -> None:
+        self._path, self._name = path, name
 
     def __iter__(self) -> Iterator[SampleBlock]:
-        source, reader = opened(self._path, AccessDecoder)
+        source, reader = opened(self._path, AccessDecoder, self._name)
         assert isinstance(reader.samples, AccessDecoder)  # for the types
         self.decoder = reader.samples
         self.decoder.search_unrecorded(reader.records.threads())
@@ -100,9 +100,12 @@ class AccessBlocks:
             yield ready.pop(0)
 
 
-def survey(path: Path, keep: int = 0) -> Accesses:
-    """Read a recording once through, keeping up to `keep` accesses. Raises as decode_perf does."""
-    blocks = AccessBlocks(path)
+def survey(path: Path, keep: int = 0, name: str = "") -> Accesses:
+    """Read a recording once through, keeping up to `keep` accesses. Raises as decode_perf does.
+
+    name: of the file in messages, where it is not its path.
+    """
+    blocks = AccessBlocks(path, name)
     last_cpu, count = 0, 0
     kept: list[SampleBlock] | None = []
     counter = TimeCounter()

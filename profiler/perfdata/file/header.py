@@ -4,7 +4,7 @@ import struct
 from dataclasses import dataclass, field
 
 from .attrs import LARGEST, SMALLEST, Attr, parse_attr
-from .source import MAGIC, OLD_MAGIC, PerfDataError
+from .source import MAGIC, OLD_MAGIC, PerfDataError, no_recording
 
 _PIPE_HEADER = 16
 _FILE_HEADER = 104
@@ -32,7 +32,7 @@ def read_head(data: memoryview, name: str, warnings: list[str]) -> Head:
     """The head of the file in `data`; raises PerfDataError when no record could be read with it."""
     order = _byte_order(data)
     if order is None:
-        raise PerfDataError(f"{name}: no perf.data file (offset 0: {_shown(data)})", _HINT)
+        raise no_recording(name, bytes(data[:8]))
     if len(data) < _PIPE_HEADER:
         raise PerfDataError(f"{name}: cut short in the header (at {len(data)} bytes)", _HINT)
     (size,) = struct.unpack_from(order + "Q", data, 8)
@@ -57,10 +57,6 @@ def _byte_order(data: memoryview) -> str | None:
         (size,) = struct.unpack_from(">Q", data, 8)
         return ">" if size in (_PIPE_HEADER, _FILE_HEADER) else "<"
     return MAGIC.get(magic)
-
-
-def _shown(data: memoryview) -> str:
-    return f"{bytes(data[:8])!r}" if len(data) else "empty"
 
 
 def _find_data(head: Head, file_size: int, length: int, name: str, warnings: list[str]) -> None:

@@ -1,11 +1,12 @@
 """The bytes of a recording: decompressed where needed, and mapped, giving back memory that has been read."""
 
+import io
 import mmap
 import os
-import shutil
 import sys
-from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from numaplan.common import UsageError
 
 _STEP = 64 << 20
+_MAGIC_BYTES = 8
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\0"
 _CHUNK = 1 << 20
 # Packed recordings shrink by ten or so; a thousand times means a file made to fill the disk.
@@ -27,10 +29,10 @@ class PerfDataError(UsageError):
 
 
 class Source:
-    """A file's bytes as an array. Raises UsageError when it cannot be opened."""
+    """A file's bytes as an array. Raises UsageError when it cannot be opened. name: of it in messages."""
 
-    def __init__(self, path: Path) -> None:
-        self.name = str(path)
+    def __init__(self, path: Path, name: str = "") -> None:
+        self.name = name or str(path)
         self._map: mmap.mmap | None = None
         self._released = 0
         try:
@@ -39,7 +41,7 @@ class Source:
                     self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
                     self.data: NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
                 else:
-                    start = file.read(8)  # of a pipe or device, which may have no end
+                    start = file.read(_MAGIC_BYTES)  # of a pipe or device, which may have no end
                     rest = file.read() if start in (*MAGIC, OLD_MAGIC) else b""
                     self.data = np.frombuffer(start + rest, dtype=np.uint8)
         except (OSError, ValueError) as error:
@@ -57,42 +59,86 @@ class Source:
 def decompressed(name: str, workdir: Path, number: int = 0) -> Path:
     """The recording `name` as a file to map: itself, or the content of a gzip or xz file, or stdin (`-`).
 
-    number: tells several files in `workdir` apart. Raises UsageError when it cannot be read or written.
+    number: tells several files in `workdir` apart. Raises UsageError when it cannot be read or written, and
+    for what is packed or comes from stdin and is no recording, as soon as its first bytes say so.
     """
-    import gzip
     import lzma
 
     path = Path(name)
+    if name != "-" and not path.is_file():
+        return path
     target = workdir / f"recording-{number}.data"
     try:
-        if name == "-":
-            with target.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file, _CHUNK)
-            return target
-        if not path.is_file():
-            return path
-        with path.open("rb") as file:
-            start = file.read(8)
-        if start.startswith(_GZIP):
-            with gzip.open(path) as packed:
-                _copy(packed.read, target, path)
-        elif start.startswith(_XZ):
-            with lzma.open(path) as packed:
-                _copy(packed.read, target, path)
-        else:
-            return path
+        with nullcontext(sys.stdin.buffer) if name == "-" else path.open("rb") as file:
+            incoming = Incoming(file)
+            start = incoming.peek(_MAGIC_BYTES)[:_MAGIC_BYTES]
+            packed = start.startswith((_GZIP, _XZ))
+            if name != "-" and not packed:
+                return path
+            _copy(shown(name), incoming, _unpacked(start, incoming), target)
     except (OSError, EOFError, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"{name}: {reason}", "give a whole file that perf record wrote") from error
+        raise UsageError(f"{shown(name)}: {reason}", "give a whole file that perf record wrote") from error
     return target
 
 
-def _copy(read: Callable[[int], bytes], target: Path, path: Path) -> None:
-    most = _FREE_OUTPUT + _MOST_RATIO * path.stat().st_size
+def shown(name: str) -> str:
+    """What messages call a recording that was given as `name`."""
+    return "stdin" if name == "-" else name
+
+
+def no_recording(name: str, start: bytes) -> PerfDataError:
+    """The error for what begins otherwise than recordings do."""
+    begins = repr(start[:_MAGIC_BYTES]) if start else "empty"
+    return PerfDataError(
+        f"{name}: no perf.data file (offset 0: {begins})", "give a file that perf record wrote"
+    )
+
+
+class Incoming(io.BufferedReader):
+    """A file or pipe that can be looked into. Its first bytes are read alone: a pipe may bring more late."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._counted = _Counted(file)
+        super().__init__(self._counted, _CHUNK)
+
+    @property
+    def taken(self) -> int:
+        """Bytes read so far."""
+        return self._counted.taken
+
+
+class _Counted(io.RawIOBase):
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.taken = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer) if self.taken else min(_MAGIC_BYTES, len(buffer)))
+        buffer[: len(data)] = data
+        self.taken += len(data)
+        return len(data)
+
+
+def _unpacked(start: bytes, incoming: Incoming) -> IO[bytes]:
+    import gzip
+    import lzma
+
+    if start.startswith(_GZIP):
+        return cast(IO[bytes], gzip.GzipFile(fileobj=incoming))
+    return lzma.LZMAFile(incoming) if start.startswith(_XZ) else incoming
+
+
+def _copy(name: str, incoming: Incoming, content: IO[bytes], target: Path) -> None:
     written = 0
     with target.open("wb") as file:
-        while chunk := read(_CHUNK):
+        while (chunk := content.read(_CHUNK)) or not written:
+            if not written and not chunk.startswith((*MAGIC, OLD_MAGIC)):
+                raise no_recording(name, chunk)
             written += len(chunk)
-            if written > most:
-                raise UsageError(f"{path}: unpacks to more than {_MOST_RATIO} times its size", "record again")
+            if written > _FREE_OUTPUT + _MOST_RATIO * incoming.taken:
+                raise UsageError(f"{name}: unpacks to more than {_MOST_RATIO} times its size", "record again")
             file.write(chunk)

@@ -128,6 +128,59 @@ def test_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows_of(tmp_path / "trace.db") == expected()
 
 
+class Piped(io.RawIOBase):
+    """A pipe that brings a few bytes at a time, and tells how many were taken from it."""
+
+    def __init__(self, content: bytes, step: int = 5) -> None:
+        self.content, self.step, self.taken = content, step, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        part = self.content[self.taken : self.taken + min(self.step, len(buffer))]
+        buffer[: len(part)] = part
+        self.taken += len(part)
+        return len(part)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bytes])
+def test_a_packed_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: object) -> None:
+    piped = Piped(pack(recording().file()))  # type: ignore[operator]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(piped)))
+    import_recordings(["-"], tmp_path / "trace.db")
+    assert rows_of(tmp_path / "trace.db") == expected()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bytes])
+def test_a_pipe_of_something_else_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: object
+) -> None:
+    noise = random.Random(1).randbytes(9 << 20)
+    piped = Piped(pack(b"\0" * 8 + noise), 4096)  # type: ignore[operator]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(piped)))
+    with pytest.raises(UsageError, match=r"^stdin: no perf\.data file \(offset 0: b'\\x00"):
+        import_recordings(["-"], tmp_path / "trace.db")
+    assert piped.taken < 3 << 20
+
+
+def test_an_empty_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    with pytest.raises(UsageError, match=r"^stdin: no perf\.data file \(offset 0: empty"):
+        import_recordings(["-"], tmp_path / "trace.db")
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_messages_name_what_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool) -> None:
+    cut = recording().pipe()[:-5]
+    given = tmp_path / "perf.data.gz"
+    given.write_bytes(gzip.compress(cut))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(cut)))
+    import_recordings([str(given) if packed else "-"], tmp_path / "trace.db")
+    with Trace.open(tmp_path / "trace.db") as trace:
+        assert trace.meta["warnings"].startswith(f"{given if packed else 'stdin'}: record at offset")
+
+
 def test_several_files_make_one_trace(tmp_path: Path) -> None:
     for name, pid in (("a.data", 50), ("b.data", 60)):
         builder = Builder([Event(FIELDS, ids=(1,), name="mem-loads")])
