@@ -12,6 +12,7 @@ from .file.events import Events
 from .file.features import (
     BUILD_ID,
     EVENT_DESC,
+    PMU_MAPPINGS,
     read_build_ids,
     read_event_desc,
     read_feature,
@@ -51,7 +52,8 @@ class Reader:
         self._order = order
         self._inflater: Inflater | None = None
         self._walker = native.Walker(_treatment(), (order == "<") != (sys.byteorder == "little"), _BLOCK)
-        self._events_changed = True
+        self._events_changed = self._names_changed = True
+        self._described = b""
         self._read_features(source.data)
         self._passed: Callable[[int], None] = source.passed
 
@@ -101,7 +103,9 @@ class Reader:
         if self._events_changed:
             self.samples.set_events(self.events.attrs, self.events.names(self.header))
             self.records.set_events(self.events.attrs)
-            self._events_changed = False
+        elif self._names_changed:
+            self.samples.set_names(self.events.names(self.header))
+        self._events_changed = self._names_changed = False
 
     def _read_features(self, data: Buffer) -> None:
         for number, (offset, size) in self.head.features.items():
@@ -111,12 +115,14 @@ class Reader:
             self.events.add_types(data[offset : offset + size].tobytes())
 
     def _take_feature(self, number: int, content: bytes) -> None:
-        self._events_changed = True  # some tell names of events
         if number == EVENT_DESC:
-            self.events.describe(read_event_desc(content, self._order, self.warnings))
+            if content != self._described:
+                self._described, self._events_changed = content, True
+                self.events.describe(read_event_desc(content, self._order, self.warnings))
         elif number == BUILD_ID:
             self.build_ids.update(read_build_ids(content, self._order))
         else:
+            self._names_changed |= number == PMU_MAPPINGS
             read_feature(number, content, self._order, self.header, self.warnings)
 
     def _walk(self, buffer: Buffer, at: int, end: int) -> Generator[None, None, str]:
@@ -206,12 +212,12 @@ class Reader:
                 self.warnings.append(
                     f"the event at offset {at} does not fit in its record, or is one too many: left out"
                 )
-            self._events_changed = True
+            self._events_changed, self._described = True, b""  # a description may be of this one
         elif kind == EVENT_UPDATE:
-            self.events.update(record)
-            self._events_changed = True
+            self._names_changed |= self.events.update(record)
         elif kind == EVENT_TYPE:
             self.events.add_types(record[8:])
+            self._names_changed = True
         elif kind == FEATURE and len(record) >= 16:
             self._take_feature(int(struct.unpack_from(self._order + "Q", record, 8)[0]), record[16:])
         elif kind == HEADER_BUILD_ID:

@@ -123,11 +123,16 @@ class Collector:
 
     def take(self, room: int) -> tuple[dict[str, NDArray[Any]], Codes]:
         """The columns of a SampleBlock so far (all but node and event), and codes; room: for what follows."""
-        columns = {name: column[: self._count] for name, column in self._columns.items()}
+        columns = {name: self._cut(column) for name, column in self._columns.items()}
         columns["call"] = self._calls[: self._count] - np.int32(1)
-        codes = self._codes[: self._count]
+        codes = self._cut(self._codes)
         self._begin(room)
         return columns, codes
+
+    def _cut(self, column: NDArray[Any]) -> NDArray[Any]:
+        """What is filled; a copy where that is little, since a slice holds all of it in memory."""
+        filled = column[: self._count]
+        return filled.copy() if self._count < self._size // 2 and column.flags.writeable else filled
 
 
 def _columns(rows: int, with_phys: bool) -> dict[str, NDArray[Any]]:

@@ -49,16 +49,28 @@ class AccessDecoder(SampleDecoder):
         """See SampleDecoder."""
         self.flush()
         super().set_events(attrs, names)
+        self._cpu_of_event = np.array([bool(attr.sample_type & CPU) for attr in attrs], np.bool_)
+        self._collect()
+
+    def set_names(self, names: Sequence[str]) -> None:
+        """See SampleDecoder."""
+        if list(names) != list(self._names):
+            self.flush()
+            super().set_names(names)
+            self._collect()
+
+    def _collect(self) -> None:
+        """Begin to collect accesses of the events as they are now."""
         sections = [section for layout in self._layouts for section in layout.sections]
         self._plain = sections[0] if len(sections) == 1 else None
         self._collector = Collector(
             event_codes(self._names),
-            np.array([bool(attr.sample_type & CPU) for attr in attrs], np.bool_),
+            self._cpu_of_event,
             of_amd(self._names),
             any(name == "phys_addr" for section in sections for name, _offset, _width in section.columns),
             self._plain.columns if self._plain else (),
             self._swap,
-            self.counter.arrays(len(attrs)),
+            self.counter.arrays(len(self._names)),
             self.chosen,
         )
 

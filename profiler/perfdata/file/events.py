@@ -74,12 +74,16 @@ class Events:
             for attr, same in zip(self.attrs, described, strict=True):
                 attr.ids = attr.ids or same.ids
 
-    def update(self, record: bytes) -> None:
-        """Take an EVENT_UPDATE record."""
-        if len(record) > 24:
-            kind, number = struct.unpack_from(self._order + "2Q", record, 8)
-            if kind == _UPDATE_NAME:
-                self._names_by_id[number] = _text(record[24:])
+    def update(self, record: bytes) -> bool:
+        """Take an EVENT_UPDATE record; returns whether it brings a name that was not known."""
+        if len(record) <= 24:
+            return False
+        kind, number = struct.unpack_from(self._order + "2Q", record, 8)
+        name = _text(record[24:])
+        if kind != _UPDATE_NAME or self._names_by_id.get(number) == name:
+            return False
+        self._names_by_id[number] = name
+        return True
 
     def add_types(self, table: bytes) -> None:
         """Take what perf before 3.11 wrote: pairs of a config and a name of 64 bytes."""

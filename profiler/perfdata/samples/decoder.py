@@ -56,6 +56,10 @@ class SampleDecoder:
         # several places a 0 says nothing.
         self._ids = IdTable(ids if len(known) > 1 else {0: 0, **ids})
 
+    def set_names(self, names: Sequence[str]) -> None:
+        """Other names of the same events."""
+        self._names = names
+
     def expect(self, data_bytes: int) -> None:
         """Prepare for the samples that so many bytes of records can hold."""
         sizes = [sum(section.size for section in layout.sections) for layout in self._layouts]
