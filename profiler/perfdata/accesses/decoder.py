@@ -19,8 +19,9 @@ from ..samples.layout import Layout, Section
 from ..samples.native import Found, Ints
 from .callers import Callers
 from .collector import Collector
-from .event_kinds import PeriodCounter, event_codes, of_amd
+from .event_kinds import PeriodCounter, event_codes, of_amd, tell_alike
 from .native import ChosenFacts
+from .operations import Operations
 
 _BLOCK = 1 << 16  # accesses
 
@@ -40,6 +41,8 @@ class AccessDecoder(SampleDecoder):
         self.unrecorded = UnrecordedThreads([])
         self._plain: Section | None = None  # where all samples have these fields, and no others
         self._collector: Collector | None = None
+        self._operations = Operations()
+        self._alike = False  # whether several samples may tell of one operation
 
     def search_unrecorded(self, recorded: Sequence[ThreadSpan]) -> None:
         """Search for threads that are not among those of the records, a list that grows."""
@@ -63,6 +66,7 @@ class AccessDecoder(SampleDecoder):
         """Begin to collect accesses of the events as they are now."""
         sections = [section for layout in self._layouts for section in layout.sections]
         self._plain = sections[0] if len(sections) == 1 else None
+        self._alike = tell_alike(self._names)
         self._collector = Collector(
             event_codes(self._names),
             self._cpu_of_event,
@@ -118,4 +122,6 @@ class AccessDecoder(SampleDecoder):
             columns, codes = self._collector.take(room)
             if len(codes):
                 node, reach = np.full(len(codes), -1, np.int32), np.full(len(codes), -1, np.int8)
-                self.ready.append(SampleBlock(node=node, reach=reach, event=codes, **columns))
+                block = SampleBlock(node=node, reach=reach, event=codes, **columns)
+                if len(block := self._operations.once(block) if self._alike else block):
+                    self.ready.append(block)

@@ -20,6 +20,9 @@ _KINDS = (
     (r"mem-stores|all_stores|\bstores\b", "store"),
     (r"mem-loads|mem_trans_retired|all_loads|\bloads\b|ibs_op|arm_spe", "load"),
 )
+# perf makes a sample of an operation of ARM's SPE for each of these that it had.
+_OF_SPE = re.compile(r"(l1d|llc|tlb)-(access|miss)|remote-access|branch(-miss)?|instructions")
+_ALL_OF_SPE = "memory"  # of each load and store
 _CODES = {**EVENT_CODE, "never": NEVER_AN_ACCESS}
 # A fault is not one of so many accesses: there is nothing to compare its period with.
 _COUNTED = ("load", "store", "llc_miss_local", "llc_miss_remote")
@@ -28,10 +31,17 @@ _COUNTED = ("load", "store", "llc_miss_local", "llc_miss_remote")
 def event_codes(events: Sequence[str]) -> Codes:
     """The event code of each event by its name, or a code of what is no access (accesses.native)."""
     found = []
+    if _ALL_OF_SPE in events:
+        events = ["dummy" if _OF_SPE.fullmatch(name) else name for name in events]
     for name in events:
         kind = next((kind for pattern, kind in _KINDS if re.search(pattern, name, re.IGNORECASE)), "")
         found.append(_CODES.get(kind, NOT_AN_ACCESS))
     return np.array(found, dtype=np.uint8)
+
+
+def tell_alike(events: Sequence[str]) -> bool:
+    """Whether several of the events have a sample each of the same operation."""
+    return _ALL_OF_SPE not in events and len([name for name in events if _OF_SPE.fullmatch(name)]) > 1
 
 
 def of_amd(events: Sequence[str]) -> NDArray[np.bool_]:

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from numaplan.common import UsageError
+from numaplan.profiler.perfdata import reader
+from numaplan.profiler.perfdata.accesses import decoder
 from numaplan.profiler.perfdata.decode import decode_perf
 from numaplan.profiler.recording.importing import import_recordings
 from numaplan.profiler.trace.reader import Trace
@@ -77,3 +79,31 @@ def test_events_that_are_no_accesses_stay_so_whatever_their_data_source_says(tmp
         values = {"id": event + 1, "pid": 50, "tid": 50, "time": event, "addr": 64 + event}
         builder.sample(event, {**values, "data_src": L1_LOAD})
     assert imported(builder, tmp_path) == [(50, 66, "load")]
+
+
+SPE = ("l1d-miss", "l1d-access", "llc-miss", "tlb-access", "remote-access", "branch-miss", "instructions")
+
+
+@pytest.mark.parametrize("block", [1, 1 << 16])
+@pytest.mark.parametrize("memory", [True, False])
+def test_one_operation_of_spe_is_one_access(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: bool, block: int
+) -> None:
+    """perf inject makes a sample of each event of an operation, if it is not told otherwise."""
+    monkeypatch.setattr(decoder, "_BLOCK", block)
+    monkeypatch.setattr(reader, "_BLOCK", block)
+    names = (*SPE, "memory") if memory else SPE
+    builder = Builder([Event(FIELDS, ids=(n,), name=name) for n, name in enumerate(names, 1)])
+    operations = ((1000, 50, 0x1000), (1000, 51, 0x1000), (1000, 51, 0x1040), (1001, 51, 0x1040))
+    for time, tid, addr in operations:
+        for event in range(len(names)):
+            values = {"id": event + 1, "pid": 50, "tid": tid, "time": time, "addr": addr}
+            builder.sample(event, {**values, "data_src": L1_STORE})
+    assert imported(builder, tmp_path) == [(tid, addr, "store") for _, tid, addr in operations]
+
+
+def test_equal_samples_of_one_event_are_so_many_accesses(tmp_path: Path) -> None:
+    builder = Builder([Event(FIELDS, ids=(1,), name="memory"), Event(FIELDS, ids=(2,), name="cycles")])
+    for _ in range(3):
+        builder.sample(0, {"id": 1, "pid": 50, "tid": 50, "time": 7, "addr": 64, "data_src": L1_LOAD})
+    assert imported(builder, tmp_path) == [(50, 64, "load")] * 3
