@@ -17,9 +17,9 @@ struct samples {
     const uint8_t *cpumode;
 };
 
-/* Which samples are accesses. kinds: code by event; codes of loads, of stores, of what is no access unless data_src tells
- * one, and of what never is one, the lower of the two; in data_src the bits of loads and stores; has_cpu: by event; cpus: numbers from here on are not believed; user_end: addresses from here on are the
- * kernel's. */
+/* Which samples are accesses. kinds: code by event; codes of loads, of stores, of what is no access unless data_src
+ * tells one, and of what never is one, the lower of the two; in data_src the bits of loads and stores; has_cpu: by
+ * event; cpus: numbers from here on are not believed; user_end: addresses from here on are the kernel's. */
 struct rules {
     const uint8_t *kinds;
     uint64_t load_bit, store_bit;
