@@ -36,7 +36,7 @@ _ROW = np.dtype(
 
 
 def page_accesses(trace: Trace) -> PageCounts:
-    """Who touched which page in the whole run, of regions that hold data (no stacks, no instructions)."""
+    """Who touched which page in the run, or a part of it, of regions that hold data (no stacks, no code)."""
     return _counted(trace, TraceSamples(trace), _Rules(trace, DATA_KINDS))
 
 
@@ -50,7 +50,8 @@ def count_pages(
     """Count the samples of regions of these kinds that are at least a page, and of the rest of memory.
 
     Those from before since_ns, or before the first thread beside the main one starts, stand apart. borders:
-    times in ns at which a new phase begins, ascending. Raises ValueError for more than MOST_BORDERS.
+    times in ns at which a new phase begins, ascending. samples: of the trace; of a part, those from before
+    it are read besides, as they tell who touched a page first. Raises ValueError for more than MOST_BORDERS.
     """
     if len(borders) > MOST_BORDERS:
         raise ValueError(f"{len(borders)} borders")
@@ -65,6 +66,13 @@ def count_pages(
 
 def _counted(trace: Trace, samples: TraceSamples, rules: "_Rules") -> PageCounts:
     check_count(samples.threads)
+    if trace.part and rules.since:
+        with trace.between(0, trace.part[1]) as until:
+            return _all_counted(until, TraceSamples(until, samples.cache_ratio), rules)
+    return _all_counted(trace, samples, rules)
+
+
+def _all_counted(trace: Trace, samples: TraceSamples, rules: "_Rules") -> PageCounts:
     if not has_page_use(trace):
         return _sampled(trace, samples, rules)
     found = _exactly(trace, samples, rules)
@@ -216,6 +224,7 @@ class _Native(ctypes.Structure):
         ("borders", ctypes.c_uint32),
         *((name, ctypes.c_void_p) for name in ("start", "kind", "process", "border")),
         ("started", ctypes.c_int64),
+        ("since", ctypes.c_int64),
         ("weight", ctypes.c_void_p),
         ("missed", ctypes.c_void_p),
         ("levels", ctypes.c_uint32),
@@ -244,7 +253,7 @@ class _Rules:
 
     kinds: of regions that are counted by their own pages, if they have `least` bytes; started: ns before
     which accesses stand apart; process: number of each thread's, for the rest of memory, which does not
-    count without.
+    count without. Those from before the part that is counted only tell who touched a page first.
     """
 
     def __init__(
@@ -265,6 +274,7 @@ class _Rules:
             self.start[region.region] = region.start_addr - inside
             self.kind[region.region] = _PLACED if placed else _CODE * (region.kind == "text")
         self.border, self.started, self.process = np.array(borders, np.int64), started, process
+        self.since = max(trace.part[0], 0) if trace.part else 0
 
     def native(self, samples: TraceSamples, each: int = 1) -> _Native:
         """The same as the native part takes it; each: what a sample of the most sampled event counts."""
@@ -274,7 +284,7 @@ class _Rules:
         self.missed[: len(IS_DRAM)] = IS_DRAM
         arrays = (self.start, self.kind, self.process, self.border)
         pointers = (None if array is None else array.ctypes.data for array in arrays)
-        counted = (self.started, self.weight.ctypes.data, self.missed.ctypes.data, LEVELS)
+        counted = (self.started, self.since, self.weight.ctypes.data, self.missed.ctypes.data, LEVELS)
         return _Native(len(self.kind), len(self.border), *pointers, *counted)
 
 

@@ -94,7 +94,7 @@ def opened_workload(
     counts: list[Callable[[TraceSamples], PageCounts]] = []
 
     def count_pages(borders: Sequence[int]) -> None:
-        counts.append(lambda chosen: part_pages(whole, trace, numbers, borders, chosen))
+        counts.append(lambda chosen: trace_pages(trace, numbers, borders, chosen))
         counted.append(counts[0](samples))
 
     analysis = analyze_trace(
@@ -144,24 +144,15 @@ def thread_lanes(trace: Trace) -> Nodes:
     return lanes_of([(row.process, row.path) for row in rows], [(row.start_ns, row.end_ns) for row in rows])
 
 
-def part_pages(
-    whole: Trace,
+def trace_pages(
     trace: Trace,
     threads: Sequence[int],
     borders: Sequence[int] = (),
     samples: "TraceSamples | None" = None,
 ) -> PageCounts:
-    """Who uses which page in the part; who touched it first is asked of all that came before, too."""
-    from numaplan.analyzer import TraceSamples
-
-    if trace.part is None:  # counters are of the whole run
-        return with_runtimes(placed_pages(trace, threads, borders, samples), trace, threads)
-    if trace.part[0] <= 0:
-        return placed_pages(trace, threads, borders, samples)
-    start_ns, end_ns = trace.part
-    with whole.between(0, end_ns) as until:
-        ratio = samples.cache_ratio if samples else None
-        return placed_pages(trace, threads, borders, TraceSamples(until, ratio), start_ns)
+    """Who uses which page of a trace or of a part of it, and who touched it first."""
+    found = placed_pages(trace, threads, borders, samples)
+    return found if trace.part else with_runtimes(found, trace, threads)  # counters are of the whole run
 
 
 def _weighted_communication(trace: Trace, analysis: "Analysis") -> Floats:

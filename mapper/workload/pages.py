@@ -36,14 +36,13 @@ def placed_pages(
     threads: Sequence[int],
     borders: Sequence[int] = (),
     samples: "TraceSamples | None" = None,
-    since_ns: int = 0,
 ) -> PageCounts:
     """Accesses by region, page, thread and phase; threads: the trace's thread of each row of the matrix.
 
     borders: times in ns at which a new phase begins. Counted from when the first thread beside the main one
     starts: initialisation by one thread says nothing of who will use the memory, only of where the kernel
-    puts it by default; it stands apart (`before`), and so does what comes before since_ns. samples: those of
-    the trace, where the caller has them.
+    puts it by default; it stands apart (`before`). Of a part of a trace, who touched a page first is asked of
+    all that came before, too. samples: those of the trace, where the caller has them.
     """
     from numaplan.analyzer import TraceSamples, count_pages
 
@@ -52,15 +51,18 @@ def placed_pages(
     others = [border for border in borders if border not in teams]
     borders = sorted([*teams, *others[: MOST_BORDERS - len(teams)]])
     kinds = (*PLACED_KINDS, SMALL, STACK)
-    counted = count_pages(trace, samples or TraceSamples(trace), kinds, borders, since_ns)
-    owner = np.full(len(counted.regions), -1)
-    for row in trace.region_rows:
-        owner[row.region] = row.thread if row.kind == STACK else -1
-    found = mappings_joined(small_apart(stacks_apart(counted, owner, _first_threads(trace))))
-    assert found.toucher is not None and found.before is not None and found.elsewhere is not None
+    samples = samples or TraceSamples(trace)
+    found = _placed(trace, count_pages(trace, samples, kinds, borders))
+    assert found.toucher is not None and found.elsewhere is not None
     toucher = found.toucher
     if found.period > 1:  # else every access has been seen
-        toucher = first_touchers(found.region, found.page, found.before, toucher)
+        begun = found
+        if trace.part and trace.part[0] > 0:  # the same rows, with what was before the part
+            with trace.between(0, trace.part[1]) as until:
+                every = TraceSamples(until, samples.cache_ratio)
+                begun = _placed(trace, count_pages(until, every, kinds, borders, trace.part[0]))
+        assert begun.before is not None
+        toucher = first_touchers(begun.region, begun.page, begun.before, toucher)
     row_of = np.full(len(found.elsewhere) + 1, -1)
     row_of[threads] = np.arange(len(threads))
     own = np.ix_(threads, threads)
@@ -72,6 +74,14 @@ def placed_pages(
         teams=np.searchsorted(teams, [-1, *borders], side="right") if teams else None,
         **{name: None if (pairs := getattr(found, name)) is None else pairs[own] for name in BY_PAIRS},
     )
+
+
+def _placed(trace: Trace, counted: PageCounts) -> PageCounts:
+    """The same with no pages but those that a plan may place."""
+    owner = np.full(len(counted.regions), -1)
+    for row in trace.region_rows:
+        owner[row.region] = row.thread if row.kind == STACK else -1
+    return mappings_joined(small_apart(stacks_apart(counted, owner, _first_threads(trace))))
 
 
 def with_runtimes(counts: PageCounts, trace: Trace, threads: Sequence[int]) -> PageCounts:

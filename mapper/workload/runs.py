@@ -12,7 +12,7 @@ from numaplan.common import UsageError
 from numaplan.profiler import Trace
 
 from .files import digest
-from .from_trace import TraceWorkload, part_pages, read_trace, shared_loads, thread_lanes
+from .from_trace import TraceWorkload, read_trace, shared_loads, thread_lanes, trace_pages
 from .joining import renumbered, together
 from .lasted import lasted_s
 from .messages import with_messages
@@ -110,7 +110,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
                 lives.setdefault((row.process, row.path), (row.start_ns, row.end_ns))
             if pages:
                 numbers = [thread.thread for thread in other.threads]
-                counts = part_pages(whole, trace, numbers)
+                counts = trace_pages(trace, numbers)
                 counts = renumbered(counts, [keys.index(key) for key in own])
                 if not processes & {process for process, _ in own}:
                     stats.append(counts)

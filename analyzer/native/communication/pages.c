@@ -125,6 +125,7 @@ static void count(struct comm_pages *pages, const struct comm_page_rules *rules,
     struct cell *cell = cell_slot(pages->cell, pages->cell_bits, key);
     pages->cell_count += cell->key == NONE;
     cell->key = key;
+    if (time[0] < rules->since) return;
     if (time[0] < rules->started) {
         cell->before += amount.accesses;
         cell->missed_before += amount.missed;

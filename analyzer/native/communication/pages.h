@@ -14,7 +14,7 @@ enum comm_region_kind { OTHER_REGION, PLACED_REGION, FILE_CODE }; /* of code the
 /* start, kind: (regions,); process: (threads,) of each thread, or NULL: memory
  * outside these regions does not count; border: (borders,) ns at which a new phase begins,
  * ascending; started: ns before which accesses stand apart, as initialisation; weight: what a sample of each event
- * counts, by its code (any byte); missed: whether a sample of an event and level went to memory, by event * levels +
+ * counts, by its code (any byte); since: ns before which they only tell who touched a page first; missed: whether a sample of an event and level went to memory, by event * levels +
  * level. */
 struct comm_page_rules {
     uint32_t regions, borders;
@@ -22,7 +22,7 @@ struct comm_page_rules {
     const uint8_t *kind;
     const uint32_t *process;
     const int64_t *border;
-    int64_t started;
+    int64_t started, since;
     const double *weight;
     const uint8_t *missed;
     uint32_t levels;

@@ -117,6 +117,18 @@ def test_a_part_has_the_stretches_whose_middle_it_has(tmp_path: Path) -> None:
     assert found.accesses[found.region == 0].sum() == 320
 
 
+def test_of_a_part_all_that_came_before_tells_who_touched_a_page_first(tmp_path: Path) -> None:
+    with Trace.open(write(tmp_path / "t.db", ROWS)) as trace, trace.between(1000, 4000) as part:
+        found = count_pages(part, TraceSamples(part), ("heap",))
+        (use,) = (use for use in region_uses(part, page_accesses(part)) if use.region == 0)
+    used = (found.region == 0) & (found.accesses > 0)
+    assert found.toucher is not None and found.first_ns is not None and found.before is not None
+    assert found.page[used].tolist() == [1] and found.toucher[used].tolist() == [0]
+    assert found.accesses.sum() == 350 + 300 * PERIOD and found.before.sum() == 0
+    assert found.elsewhere is not None and found.elsewhere.sum() == 10
+    assert (use.first_toucher, use.sharers, use.samples, use.foreign_first) == (0, 1, 4, 1.0)
+
+
 def test_rows_that_cannot_be_do_no_harm(tmp_path: Path) -> None:
     huge = 2**63 - 1
     wrong: list[Row] = [

@@ -20,8 +20,11 @@ PAGE, START, SECOND = 4096, 1 << 24, 10**9
 PAGES = 8
 
 
-def record(path: Path, clock: str = "host") -> Path:
-    """Thread 0 touches all pages in the first second; then 1 with 2, then 2 with 3 write four pages each."""
+def record(path: Path, clock: str = "host", counted: bool = False) -> Path:
+    """Thread 0 touches all pages in the first second; then 1 with 2, then 2 with 3 write four pages each.
+
+    counted: with all accesses by page, a stretch for each second.
+    """
     early = np.arange(1000)
     late = np.arange(20_000)
     half = late >= 10_000
@@ -39,7 +42,14 @@ def record(path: Path, clock: str = "host") -> Path:
     threads = [(i, "p0", f"0.{i}" if i else "0", i, 1, "t", 0, -1) for i in range(4)]
     regions = [(0, "p0", "heap", "app+0x1", "b", START, PAGES * PAGE, 0, 1, 0, -1)]
     meta = {"period": 1, "clock": clock, "duration_ns": 3 * SECOND}
-    return write_trace(path, samples, threads, regions, meta, "2x2")
+    uses = [(0, SECOND, 0, 0, 0, START + place * PAGE, 0, 125, 0) for place in range(PAGES)]
+    for second, page, thread in [(1, 0, 1), (1, 0, 2), (2, 4, 2), (2, 4, 3)]:
+        begin = second * SECOND
+        uses += [
+            (begin, begin + SECOND, begin + thread, thread, 0, START + place * PAGE, 0, 1250, 0)
+            for place in range(page, page + 4)
+        ]
+    return write_trace(path, samples, threads, regions, meta, "2x2", page_use=uses if counted else None)
 
 
 def pairs(comm: np.ndarray) -> set[tuple[int, int]]:
@@ -63,14 +73,15 @@ def test_only_that_part_counts(part: Part, expected: set[tuple[int, int]], tmp_p
     assert workload.sources["part"] and any("only from" in note for note in workload.notes)
 
 
-def test_who_touched_memory_first_is_asked_of_what_came_before(tmp_path: Path) -> None:
-    pages = workload_of_trace(record(tmp_path / "t.db"), part=Part(start="2s")).pages
+@pytest.mark.parametrize("counted", [False, True])
+def test_who_touched_memory_first_is_asked_of_what_came_before(counted: bool, tmp_path: Path) -> None:
+    pages = workload_of_trace(record(tmp_path / "t.db", counted=counted), part=Part(start="2s")).pages
     assert pages is not None and pages.toucher is not None and pages.before is not None
     used = pages.accesses > 0
     assert set(pages.thread[used].tolist()) == {2, 3}
     assert set(pages.page[used].tolist()) == {4, 5, 6, 7}
     assert set(pages.toucher[used].tolist()) == {0}
-    assert pages.accesses.sum() == 10_000
+    assert pages.accesses.sum() == 10_000 and pages.before.sum() == 0 and pages.exact == counted
 
 
 def test_times_of_an_emulated_recording_are_accesses(tmp_path: Path) -> None:
