@@ -36,7 +36,7 @@ class ThreadRecord:
 
 @dataclass(frozen=True, slots=True)
 class RegionRecord:
-    """A piece of memory; where regions overlap, the one that began last is meant.
+    """A piece of memory; where regions overlap, the one that began last is meant, before any `small`.
 
     kind: `static`, `heap`, `mmap`, `file`, `stack`, `small` (malloc's small blocks), `text`, `other`; name:
     `module:symbol`, `module+0xOFFSET` of the call site, or the thread's path for a stack; build_id: of the

@@ -68,12 +68,16 @@ class IntervalIndex:
 
 
 class RegionFinder:
-    """Which region held an address of a process at a time."""
+    """Which region held an address of a process at a time.
+
+    What is left of the heap is taken for that only where no other region was: also in a part of a run, where
+    all that was there before is born at 0.
+    """
 
     def __init__(self, regions: Sequence[RegionRecord]) -> None:
         rows: dict[int, list[int]] = {}
-        for row, region in enumerate(regions):
-            rows.setdefault(region.pid, []).append(row)
+        for row in sorted(range(len(regions)), key=lambda row: regions[row].kind != "small"):
+            rows.setdefault(regions[row].pid, []).append(row)
         self._rows = {pid: np.array(numbers, np.int32) for pid, numbers in rows.items()}
         self._index = {
             pid: IntervalIndex(
