@@ -143,6 +143,18 @@ pid_t np_tid_of(pthread_t thread); /* the same of another; 0: it has ended */
 uint32_t np_new_thread(void); /* a number for one that is about to be made */
 size_t np_default_stack(void); /* bytes */
 
+/* ---- regions.c ---- */
+
+struct np_call { /* where a hook was called from: the code, and the stack above the return address */
+    uintptr_t site;
+    const uintptr_t *frame;
+};
+
+#define NP_CALLER ((struct np_call){(uintptr_t)__builtin_return_address(0), __builtin_dwarf_cfa()})
+
+void np_mapping_made(uintptr_t address, size_t bytes, struct np_call call); /* at least NP_LARGE */
+void np_mapping_gone(uintptr_t address, size_t bytes);
+
 /* ---- live.c: addresses of large blocks that live ---- */
 
 /* Every live block lies within [np_live_low, np_live_high), which only grows; at first it is everything. */

@@ -69,12 +69,6 @@ enum { FRAME_WORDS = 16 };
 
 #define VAST ((size_t)1 << 39) /* bytes, of which programs use little where they reserve so much */
 
-struct call { /* where a hook was called from: the code, and the stack above the return address */
-    uintptr_t site;
-    const uintptr_t *frame;
-};
-
-#define CALLER ((struct call){(uintptr_t)__builtin_return_address(0), __builtin_dwarf_cfa()})
 #define READY() (__builtin_expect(real_malloc != NULL, 1) || (resolve(), real_malloc != NULL))
 
 /* The library is not started by a mapping: it may be an allocator's, which holds its locks, and to start takes memory. */
@@ -89,7 +83,7 @@ static bool from_allocator(uintptr_t site) {
 }
 
 /* operator new calls malloc, and says nothing of who wants the block: its own caller does, a few words up. */
-static uintptr_t through_new(struct call call) {
+static uintptr_t through_new(struct np_call call) {
     uint64_t name, other;
     uintptr_t bias;
     if (!np_module_of(call.site, &name, &bias)) return call.site;
@@ -100,7 +94,7 @@ static uintptr_t through_new(struct call call) {
     return call.site;
 }
 
-static NP_COLD void region_made(enum np_region kind, uintptr_t address, size_t bytes, struct call call) {
+static NP_COLD void region_made(enum np_region kind, uintptr_t address, size_t bytes, struct np_call call) {
     if (!address || !wanted(kind)) return;
     int saved = errno;
     np_modules_scan();
@@ -111,14 +105,18 @@ static NP_COLD void region_made(enum np_region kind, uintptr_t address, size_t b
     errno = saved;
 }
 
-static void unmapped(void *memory, size_t bytes) {
+void np_mapping_made(uintptr_t address, size_t bytes, struct np_call call) {
+    region_made(NP_MMAP, address, bytes, call);
+}
+
+void np_mapping_gone(uintptr_t address, size_t bytes) {
     if (bytes < NP_LARGE || !wanted(NP_MMAP)) return;
     int saved = errno;
-    NP_TELL(region_gone, NP_MMAP, (uintptr_t)memory, bytes);
+    NP_TELL(region_gone, NP_MMAP, address, bytes);
     errno = saved;
 }
 
-static inline void *made(void *block, size_t bytes, struct call call) {
+static inline void *made(void *block, size_t bytes, struct np_call call) {
     if (__builtin_expect(bytes >= NP_LARGE, 0)) region_made(NP_HEAP, (uintptr_t)block, bytes, call);
     return block;
 }
@@ -136,14 +134,14 @@ static NP_COLD void *first_malloc(size_t bytes) { return READY() ? real_malloc(b
 NP_HOT void *malloc(size_t bytes) {
     if (__builtin_expect(bytes < NP_LARGE, 1)) return next_malloc(bytes);
     if (!READY()) return early_block(bytes);
-    return made(real_malloc(bytes), bytes, CALLER);
+    return made(real_malloc(bytes), bytes, NP_CALLER);
 }
 
 void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) return errno = ENOMEM, NULL;
     if (!READY()) return early_block(bytes); /* never used before, so zero */
-    return made(real_calloc(count, size), bytes, CALLER);
+    return made(real_calloc(count, size), bytes, NP_CALLER);
 }
 
 static NP_COLD void free_rare(void *block) {
@@ -171,7 +169,7 @@ static NP_COLD void *realloc_early(void *block, size_t bytes) {
     return moved;
 }
 
-static void *reallocate(void *block, size_t bytes, struct call call) {
+static void *reallocate(void *block, size_t bytes, struct np_call call) {
     if (block && is_early(block)) return realloc_early(block, bytes);
     if (!READY()) return early_block(bytes);
     /* Gone before it really is: another thread may get its address at once. */
@@ -181,32 +179,32 @@ static void *reallocate(void *block, size_t bytes, struct call call) {
     return made(moved, bytes, call);
 }
 
-void *realloc(void *block, size_t bytes) { return reallocate(block, bytes, CALLER); }
+void *realloc(void *block, size_t bytes) { return reallocate(block, bytes, NP_CALLER); }
 
 void *reallocarray(void *block, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) return errno = ENOMEM, NULL;
-    return reallocate(block, bytes, CALLER);
+    return reallocate(block, bytes, NP_CALLER);
 }
 
 void *aligned_alloc(size_t alignment, size_t bytes) {
-    return READY() && real_aligned ? made(real_aligned(alignment, bytes), bytes, CALLER) : NULL;
+    return READY() && real_aligned ? made(real_aligned(alignment, bytes), bytes, NP_CALLER) : NULL;
 }
 
 void *memalign(size_t alignment, size_t bytes) {
-    return READY() && real_memalign ? made(real_memalign(alignment, bytes), bytes, CALLER) : NULL;
+    return READY() && real_memalign ? made(real_memalign(alignment, bytes), bytes, NP_CALLER) : NULL;
 }
 
 int posix_memalign(void **block, size_t alignment, size_t bytes) {
     if (!READY() || !real_posix_memalign) return ENOMEM;
     int error = real_posix_memalign(block, alignment, bytes);
-    if (!error) made(*block, bytes, CALLER);
+    if (!error) made(*block, bytes, NP_CALLER);
     return error;
 }
 
-void *valloc(size_t bytes) { return READY() && real_valloc ? made(real_valloc(bytes), bytes, CALLER) : NULL; }
+void *valloc(size_t bytes) { return READY() && real_valloc ? made(real_valloc(bytes), bytes, NP_CALLER) : NULL; }
 
-void *pvalloc(size_t bytes) { return READY() && real_pvalloc ? made(real_pvalloc(bytes), bytes, CALLER) : NULL; }
+void *pvalloc(size_t bytes) { return READY() && real_pvalloc ? made(real_pvalloc(bytes), bytes, NP_CALLER) : NULL; }
 
 /* Some emulators keep a note of each page, also where it is only reserved. Of so much no more than this is reserved then
  * (NUMAPLAN_MOST_RESERVED, bytes), which most programs fill from the start. 0: as much as is asked for.
@@ -247,7 +245,7 @@ static size_t given_back(const void *memory, size_t bytes) {
 
 static enum np_region kind_of(int flags) { return flags & MAP_ANONYMOUS ? NP_MMAP : NP_FILE; }
 
-static void *map(void *hint, size_t bytes, int protection, int flags, int file, off_t offset, struct call call) {
+static void *map(void *hint, size_t bytes, int protection, int flags, int file, off_t offset, struct np_call call) {
     if (!READY()) return errno = ENOMEM, MAP_FAILED;
     if (flags & MAP_FIXED) NP_TELL(leaving, (uintptr_t)hint, bytes);
     bool reserves = protection == PROT_NONE && flags & MAP_ANONYMOUS && !(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE));
@@ -262,17 +260,17 @@ static void *map(void *hint, size_t bytes, int protection, int flags, int file, 
 }
 
 void *mmap(void *hint, size_t bytes, int protection, int flags, int file, off_t offset) {
-    return map(hint, bytes, protection, flags, file, offset, CALLER);
+    return map(hint, bytes, protection, flags, file, offset, NP_CALLER);
 }
 
 void *mmap64(void *hint, size_t bytes, int protection, int flags, int file, off64_t offset) {
-    return map(hint, bytes, protection, flags, file, offset, CALLER);
+    return map(hint, bytes, protection, flags, file, offset, NP_CALLER);
 }
 
 int munmap(void *memory, size_t bytes) {
     if (!READY()) return errno = EINVAL, -1;
     bytes = given_back(memory, bytes);
-    unmapped(memory, bytes);
+    np_mapping_gone((uintptr_t)memory, bytes);
     NP_TELL(leaving, (uintptr_t)memory, bytes);
     return real_munmap(memory, bytes);
 }
@@ -287,7 +285,7 @@ void *mremap(void *memory, size_t old, size_t bytes, int flags, ...) {
     if (flags & MREMAP_FIXED) NP_TELL(leaving, (uintptr_t)to, bytes);
     void *moved = real_mremap(memory, old, bytes, flags, to);
     if (moved == MAP_FAILED) return moved;
-    unmapped(memory, old);
-    if (bytes >= NP_LARGE) region_made(NP_MMAP, (uintptr_t)moved, bytes, CALLER);
+    np_mapping_gone((uintptr_t)memory, old);
+    if (bytes >= NP_LARGE) region_made(NP_MMAP, (uintptr_t)moved, bytes, NP_CALLER);
     return moved;
 }

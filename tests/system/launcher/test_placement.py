@@ -76,6 +76,22 @@ def test_report_of_a_run_as_planned(tmp_path: Path) -> None:
     )
 
 
+def test_attached_shared_memory_is_placed(tmp_path: Path) -> None:
+    argv = [build("shared")]
+    plan = plan_for(argv)
+    _, applied = nlaunch(plan, tmp_path, argv, "--strict")
+    assert applied["ok"] is True, applied["reasons"]
+    node = str(plan.memory[0].runs[0].node)
+    placed = {
+        region["region"]["bytes"]: region["actual"]
+        for region in applied["memory"]
+        if region["region"]["kind"] == "mmap"
+    }
+    assert list(placed) == [1 << 20, 300000]
+    for size, actual in placed.items():
+        assert set(actual) == {node} and abs(actual[node] - size) < PAGE
+
+
 def test_a_program_that_binds_itself_is_reported(tmp_path: Path) -> None:
     cpus = Machine.load("local").cpus
     if len(cpus) < 2:

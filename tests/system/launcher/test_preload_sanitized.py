@@ -31,13 +31,14 @@ THREADS, ROUNDS, MANY = 32, 3, 4000
 POLICIES = ("bind", "next-touch", "interleave", "preferred")
 PARTS = ("plan_table", "next_touch", "enforce")
 SANITIZERS = ("thread", "address,undefined")
+WRAPPED = ("regions.c", "shared.c")  # the one stands before malloc, as sanitizers do, and the other needs it
 
 
 def built(sanitizer: str) -> Path:
     """The library and the program that drives it, as one program."""
     native = REPOSITORY / "launcher" / "native"
     folders = [REPOSITORY / "profiler" / "native" / "preload", *(native / part for part in PARTS)]
-    sources = [path for part in folders for path in sorted(part.glob("*.c")) if path.name != "regions.c"]
+    sources = [path for part in folders for path in sorted(part.glob("*.c")) if path.name not in WRAPPED]
     includes = (f"-I{part}" for part in (*folders, native / "include"))
     flags = ("-std=gnu11", *includes, "-fno-sanitize=null", "-rdynamic", "-lpthread", "-ldl")
     return sanitized(PROGRAMS / "launch_whole.c", *sources, sanitizer=sanitizer, flags=flags)

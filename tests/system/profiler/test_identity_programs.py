@@ -116,6 +116,16 @@ def test_every_large_block_with_its_maker(tmp_path: Path) -> None:
     assert keys <= {(r.kind, r.name, r.bytes, r.thread_path, r.sequence) for r in again.regions}
 
 
+def test_attached_shared_memory_is_a_mapping(tmp_path: Path) -> None:
+    identity, output = seen(tmp_path / "log", [build("shared")])
+    gone, small, stays = (tuple(map(int, line.split())) for line in output.splitlines())
+    found = {(r.bytes, r.start_addr): r for r in identity.regions if r.name.startswith("shared+0x")}
+    assert list(found) == [gone, stays] and small not in found
+    assert {(r.kind, r.thread_path) for r in found.values()} == {("mmap", "0")}
+    assert [r.sequence for r in found.values()] == [1, 2]
+    assert found[gone].end_ns > found[gone].start_ns and found[stays].end_ns < 0
+
+
 def test_processes_by_fork_path(tmp_path: Path) -> None:
     identity, _ = seen(tmp_path / "log", [build("family")])
     processes = {p.process: p for p in identity.processes}
