@@ -141,10 +141,9 @@ def _transfer_columns(
 def _page_use_columns(
     block: PageUseBlock, table: ThreadTable, pages: PageRegions, start: int
 ) -> dict[str, NDArray[Any]]:
-    """Rows of known threads; start: of the recording."""
+    """Rows of known threads, in stacks only those with accesses; start: of the recording."""
     thread = table.find(block.tid, block.alive_ns)
-    middle = (block.start_ns + block.end_ns) // 2
-    times = (block.first_ns, block.end_ns - 1, middle)
+    times = (block.first_ns, block.end_ns - 1, (block.start_ns + block.end_ns) // 2)
     region = pages.find(block.pid, block.addr, times, block.late_ns)
     columns = {
         "start_ns": block.start_ns - start,
@@ -156,7 +155,8 @@ def _page_use_columns(
         "node": np.full(len(block), -1, np.int32) if block.node is None else block.node,
         "local": np.full(len(block), -1, np.int8) if block.local is None else block.local,
     }
-    return {name: values[thread >= 0] for name, values in columns.items()}
+    kept = (thread >= 0) & ((block.loads + block.stores > 0) | ~pages.in_stack(region))
+    return {name: values[kept] for name, values in columns.items()}
 
 
 def _call_columns(block: CallBlock, table: ThreadTable) -> dict[str, NDArray[Any]]:

@@ -20,6 +20,9 @@ class PageRegions:
 
     def __init__(self, regions: Sequence[RegionRecord], finder: RegionFinder) -> None:
         self._finder = finder
+        self._stacks = np.array(
+            [row for row, region in enumerate(regions) if region.kind == "stack"], np.int32
+        )
         borders: dict[int, dict[int, int]] = {}
         for row, region in enumerate(regions):
             own, end = borders.setdefault(region.pid, {}), region.start_addr + region.bytes
@@ -30,6 +33,11 @@ class PageRegions:
         self._borders = {
             pid: np.array(sorted(own.items()), np.int64).reshape(-1, 2) for pid, own in borders.items()
         }
+
+    def in_stack(self, region: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Whether each of these regions is a stack. Its pages are its thread's, though of all that was there
+        before a part the main thread may be said to have touched it first."""
+        return np.isin(region, self._stacks)
 
     def find(
         self, pid: int, addr: NDArray[np.uint64], times: Sequence[Ints], late: Sequence[Ints] = ()

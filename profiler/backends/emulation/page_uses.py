@@ -15,6 +15,7 @@ FILE = "uses"
 USE = np.dtype([("key", "<u8"), ("loads", "<u8"), ("stores", "<u8"), ("missed", "<u4"), ("began", "<u4")])
 PAGE_SHIFT, TICK_NS = 12, 64
 _HEADER, _USED = np.uint64(1 << 63), np.uint64(1 << 62)
+_BEFORE = 0xFFFE  # who: the main thread, before the part that is recorded
 _AT_ONCE = 1 << 18
 _MOST = np.uint64(1 << 62)
 
@@ -85,20 +86,22 @@ def page_use_blocks(
         begins = process.begins
         shift = process.shift_ns
         for uses in read_page_uses(path, process.last_ns):
-            addr, known = uses.number << np.uint64(PAGE_SHIFT), uses.who < len(process.threads)
+            addr, early = uses.number << np.uint64(PAGE_SHIFT), uses.who == _BEFORE
+            known = early | (uses.who < len(process.threads))
             kept = keep(process, np.zeros(len(addr), np.uint64), addr)
             known &= True if kept is None else kept
             if not known.any():
                 continue
-            addr, found = addr[known], uses.chosen(known)
+            addr, found, early = addr[known], uses.chosen(known), early[known]
+            who = np.where(early, 0, found.who)
             yield PageUseBlock(
                 process.pid,
                 found.start_ns + shift,
                 found.end_ns + shift,
                 found.first_ns + shift,
                 addr,
-                tid[found.who],
-                begins[found.who],
+                np.where(early, np.int32(process.pid), tid[who]),
+                np.where(early, found.start_ns + shift, begins[who]),
                 found.loads,
                 found.stores,
                 found.missed if missed else np.full(len(found), -1, np.int64),

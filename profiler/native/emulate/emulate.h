@@ -10,6 +10,7 @@
  * clock.c    the recording's clock, and where it meets the host's
  * lines.c    who takes which line from whom
  * uses.c     which thread uses which page how often
+ * before.c   which pages were touched before the part that is recorded
  * buffers.c  memory that system calls fill, or read
  * frames.c   who called whom (frames.h)
  * runtime.c  which code is a thread runtime's
@@ -218,6 +219,7 @@ void em_on_syscall_return(unsigned vcpu, int64_t number, int64_t result);
 /* memory.c */
 void em_memory_see(uint64_t guest, const void *at_host);
 bool em_memory_seen(void);
+uint64_t em_memory_guest(uint64_t at_host); /* the program's address */
 size_t em_memory_read(uint64_t address, void *bytes, size_t size); /* how many there are to read */
 bool em_memory_write(uint64_t address, const void *bytes, size_t size);
 
@@ -330,6 +332,7 @@ void em_lines_copied(struct em_thread *t, uint64_t start, uint64_t end, bool sto
 void em_uses_find(struct em_thread *t, struct em_recent_use *recent, uint64_t number);
 void em_uses_check(const struct em_thread *t);
 void em_uses_forget(uint64_t start, uint64_t bytes);
+void em_uses_before(uint64_t number, int64_t now);
 void em_uses_forked(void);
 
 /* The use of the page of an address by a thread. */
@@ -344,6 +347,13 @@ static inline struct page_use *em_use(struct em_thread *t, uint64_t addr) {
     if (unlikely(recent->number != number + 1)) em_uses_find(t, recent, number);
     return recent->use;
 }
+
+/* before.c */
+void em_before_second_thread(void); /* is about to run */
+void em_before_pause(void);
+void em_before_resume(void);
+void em_before_tell(int64_t now); /* once there are files */
+void em_before_forked(void);
 
 /* runtime.c */
 void em_runtime_init(void);

@@ -17,6 +17,8 @@ void em_memory_see(uint64_t guest, const void *at_host) {
 
 bool em_memory_seen(void) { return __atomic_load_n(&base_known, __ATOMIC_ACQUIRE); }
 
+uint64_t em_memory_guest(uint64_t at_host) { return at_host - base; }
+
 /* By a file where the call is forbidden, as the sandbox of a container may. */
 size_t em_memory_read(uint64_t address, void *bytes, size_t size) {
     struct iovec to = {bytes, size}, from = {(void *)(uintptr_t)(address + base), size};

@@ -106,7 +106,7 @@ static void on_skipped(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr,
     for (unsigned left = qemu_access_parts(info); left; left--) skip_one();
 }
 
-/* Of translation no more than this is wanted where only the cpus are shown. */
+/* Of translation no more than this is wanted where only the cpus are shown, or a mark is waited for. */
 static void on_translate_only(struct qemu_plugin_tb *tb) {
     em_memory_see(qemu_plugin_tb_vaddr(tb), qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0)));
 }
@@ -140,7 +140,7 @@ void em_part_register(qemu_plugin_id_t id) {
     qemu_on_syscall(id, on_syscall);
     qemu_on_syscall_ret(id, on_syscall_return);
     if (part.helpers_call || (!over && (skipping() || part.wanted != &always))) qemu_on_translation(id, on_translate);
-    else if (em_cpus_shown()) qemu_on_translation(id, on_translate_only);
+    else if (em_cpus_shown() || !over) qemu_on_translation(id, on_translate_only);
 }
 
 /* ---- while it is ---- */

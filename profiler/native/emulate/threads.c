@@ -28,6 +28,7 @@ static void no_memory(void) {
 /* QEMU makes a vcpu when the parent makes the thread: the order of births, whoever runs first. */
 void em_thread_born(unsigned vcpu) {
     birth_of[vcpu % MAX_THREADS] = __atomic_fetch_add(&births, 1, __ATOMIC_RELAXED);
+    if (birth_of[vcpu % MAX_THREADS] == 1) em_before_second_thread();
     awaited[vcpu % MAX_THREADS] = em_recording;
     for (unsigned seen = vcpus; seen <= vcpu; seen = vcpus)
         __atomic_compare_exchange_n(&vcpus, &seen, vcpu + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -50,7 +51,10 @@ static bool in_real_time(uint32_t tid) {
 
 static struct em_thread *attach(unsigned vcpu) {
     pthread_mutex_lock(&birth);
-    if (!open_files) em_spool_open(em_host_ns(), em_clock_last());
+    if (!open_files) {
+        em_spool_open(em_host_ns(), em_clock_last());
+        em_before_tell(em_clock_last());
+    }
     open_files = true;
     struct em_thread *t = em_spool_new_thread();
     if (t == NULL) no_memory();
@@ -125,11 +129,14 @@ void em_threads_pause(void) {
         em_thread_unpin(t);
     }
     em_turns_stop();
+    em_before_pause();
     if (open_files && em_options.fair) em_spool_clock(em_host_ns(), em_clock_last());
 }
 
 void em_threads_resume(void) {
     memset(awaited, 0, sizeof awaited);
+    em_before_resume();
+    if (open_files) em_before_tell(em_clock_last());
     em_turns_stop();
     em_futex_forked();
     for (uint32_t slot = 0; slot < em_thread_slots(); slot++) {
@@ -192,6 +199,7 @@ static void forked(void) {
     em_pages_forked();
     transfers_restart();
     em_uses_forked();
+    em_before_forked();
     em_clock_forked();
     em_futex_forked();
     em_frames_forked(frames);

@@ -5,6 +5,7 @@
 
 static struct page_use nowhere; /* where what finds no room is counted */
 static bool crowded;            /* a second thread has come */
+enum { BEFORE = PAGE_USES_WHO - 1 }; /* the main thread, before the part; also backends/emulation/page_uses.py */
 
 static struct page_use *take(void) { return em_spool_uses(); }
 
@@ -16,9 +17,11 @@ static int64_t time_of(const struct em_thread *t) { return em_clock_of(t) + t->g
 
 void em_uses_find(struct em_thread *t, struct em_recent_use *recent, uint64_t number) {
     struct page_use *found = NULL;
-    if (likely(t->index < PAGE_USES_WHO)) found = page_uses_find(&uses, number, t->index, time_of(t));
+    if (likely(t->index < BEFORE)) found = page_uses_find(&uses, number, t->index, time_of(t));
     *recent = (struct em_recent_use){number + 1, found ? found : &nowhere};
 }
+
+void em_uses_before(uint64_t number, int64_t now) { page_uses_find(&uses, number, BEFORE, now); }
 
 static void forget_recent(void) {
     for (uint32_t slot = 0; slot < em_thread_slots(); slot++)

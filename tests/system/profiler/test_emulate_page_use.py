@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from numaplan.analyzer import TraceSamples, count_pages
+from numaplan.launcher import include_folder
 from numaplan.profiler import Trace
 from tests.support.emulating import MARKS, record
 from tests.support.programs import OPTIMISED, PROGRAMS, compiled
@@ -146,3 +147,21 @@ def test_without_turns_or_on_demand_nothing_is_counted(program: Path, tmp_path: 
         with Trace.open(path) as trace:
             assert "page_use" not in trace.meta and not trace.rows("SELECT * FROM page_use")
             assert not count_pages(trace, TraceSamples(trace), ("static",)).exact
+
+
+@pytest.mark.parametrize(("mode", "by_main"), [("alone", True), ("later", True), ("own", False)])
+def test_who_filled_memory_before_the_part_has_touched_it_first(
+    mode: str, by_main: bool, tmp_path: Path
+) -> None:
+    program = compiled(PROGRAMS / "touched_before.c", flags=(*OPTIMISED, "-pthread", f"-I{include_folder()}"))
+    path = record(program, tmp_path / "t.db", mode, "--period", "7", "--marked")
+    with Trace.open(path) as trace:
+        found = count_pages(trace, TraceSamples(trace), ("mmap",))
+        lane = {row.thread: row.path for row in trace.thread_rows}
+    used = found.accesses > 0
+    assert found.toucher is not None and used.sum() == 4 * 256
+    pairs = zip(found.thread[used].tolist(), found.toucher[used].tolist(), strict=True)
+    users = [f"0.{number}" for number in range(1, 5)]
+    assert {(lane[user], lane[first]) for user, first in pairs} == {
+        (user, "0" if by_main else user) for user in users
+    }

@@ -11,6 +11,7 @@ from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace
 from numaplan.profiler.backends.base import Recording
 from numaplan.profiler.export.formats import export_trace
 from numaplan.profiler.identity.records import Identity, ProcessRecord, RegionRecord, ThreadRecord
+from numaplan.profiler.page_use_block import PageUseBlock
 from numaplan.profiler.recording.assemble import write_trace
 from numaplan.profiler.sample_block import SampleBlock
 from numaplan.profiler.trace.description import describe
@@ -59,6 +60,24 @@ IDENTITY = Identity(
     ],
     modules=[],
 )
+
+
+def test_a_stack_is_first_touched_by_who_accesses_it(tmp_path: Path) -> None:
+    """And not by the main thread, though that may be said of all memory from before a part."""
+    stack = RegionRecord("p0", 10, "stack", "0.1", "", 0x8000, 0x1000, "0.1", 0, START, -1)
+    identity = Identity(IDENTITY.processes, IDENTITY.threads, [*IDENTITY.regions, stack], [])
+    begin, number = np.full(3, START + 10), np.array([0, 0, 4])
+    addr, tid = np.array([0x1000, 0x8000, 0x8000], np.uint64), np.array([10, 10, 11], np.int32)
+    used = PageUseBlock(10, begin, begin + 9, begin, addr, tid, begin, number, number, number)
+    recording = Recording(0, START, [block([(5, 10, 10, 0x1000, True)])], page_use=[used])
+    write_trace(tmp_path / "t.db", Machine.load("1x2"), recording, identity, {}, lambda _what, _share: None)
+    with Trace.open(tmp_path / "t.db") as trace:
+        paths = {row.thread: row.path for row in trace.thread_rows}
+        rows = trace.rows("SELECT addr, thread, loads FROM page_use ORDER BY addr")
+    assert [(addr, paths[thread], loads) for addr, thread, loads in rows] == [
+        (0x1000, "0", 0),
+        (0x8000, "0.1", 4),
+    ]
 
 
 def test_lines_of_a_block_whose_birth_is_told_late_are_its_own(tmp_path: Path) -> None:
