@@ -11,10 +11,10 @@
 enum { PAGE_SHIFT = 12, MOST_PHASES = 32, PAGE_THREADS = 2048 };
 enum comm_region_kind { OTHER_REGION, PLACED_REGION, FILE_CODE }; /* of code the file's reading is the first touch */
 
-/* start, kind: (regions,); process: (threads,) of each thread, or NULL: memory
- * outside these regions does not count; border: (borders,) ns at which a new phase begins,
- * ascending; started: ns before which accesses stand apart, as initialisation; weight: what a sample of each event
- * counts, by its code (any byte); since: ns before which they only tell who touched a page first; missed: whether a sample of an event and level went to memory, by event * levels +
+/* start, kind: (regions,); process: (threads,) of each thread, or NULL: memory outside these regions does not count;
+ * border: (borders,) ns at which a new phase begins, ascending; started: ns before which accesses stand apart, as
+ * initialisation; since: ns before which they only tell who touched a page first; weight: what a sample of each event
+ * counts, by its code (any byte); missed: whether a sample of an event and level went to memory, by event * levels +
  * level. */
 struct comm_page_rules {
     uint32_t regions, borders;
