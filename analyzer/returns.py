@@ -78,13 +78,20 @@ class _Samples:
         self.own = own.astype(bool)
 
 
-def page_returns(trace: Trace, samples: TraceSamples, lane: Ints, *, partners: bool = False) -> Floats:
+class Returns(NamedTuple):
     """(N,) of each thread's accesses to memory that somebody comes back to, how many are to memory where each
-    thread comes back to its part; -1 where too little is known.
+    thread comes back to its part (`own`), or its few visitors stay the same (`together`); -1 where too little
+    is known."""
+
+    own: Floats
+    together: Floats
+
+
+def page_returns(trace: Trace, samples: TraceSamples, lane: Ints) -> Returns:
+    """Who comes back to what memory.
 
     Memory that the thread allocated itself does not count, nor what was before the second thread started.
-    lane: (N,) threads of one value count as one; partners: whether threads exchange lines with the same ones
-    all the time, so that memory may be a part of several.
+    lane: (N,) threads of one value count as one.
     """
     found, lanes = _Samples(trace, samples, lane), int(lane.max(initial=-1)) + 1
     shared = ~found.own
@@ -99,17 +106,27 @@ def page_returns(trace: Trace, samples: TraceSamples, lane: Ints, *, partners: b
         kept[number], chance[number] = (before[ours] == now[ours]).mean(), one @ other
     used = np.zeros((lanes, max(found.sites, 1)))
     np.add.at(used, (found.lane[shared], found.site[shared]), 1.0)
-    used = used[:, : found.sites]
-    if partners:
-        kept[shared_by_the_same(visits, found.sites, APART * found.apart)] = 1.0
-    anybodys = told & (kept <= CHANCE * chance)
-    somebodys = used[:, told & ~anybodys].sum(axis=1)
-    back = used[:, told & ~anybodys & (kept >= COMES_BACK)].sum(axis=1)
     made = np.bincount(found.lane, minlength=lanes)
-    answer = np.divide(back, somebodys, out=np.full(lanes, -1.0), where=somebodys > 0)
+    anybodys, back = told & (kept <= CHANCE * chance), told & (kept >= COMES_BACK)
+    own = _shares(used[:, : found.sites], told, anybodys, back & ~anybodys, made)
+    same = told & shared_by_the_same(visits, found.sites, APART * found.apart)
+    together = _shares(used[:, : found.sites], told, anybodys & ~same, back & ~anybodys | same, made)
+    return Returns(own[lane], together[lane])
+
+
+def _shares(
+    used: Floats, told: NDArray[np.bool_], anybodys: NDArray[np.bool_], back: NDArray[np.bool_], made: Ints
+) -> Floats:
+    """(lanes,) what each does with memory that is a part of somebody's (`back`), of what it does with all
+    that is not anybody's; 0 where it uses hardly any other.
+
+    used: (lanes, sites) accesses; (sites,) told: of which something is known; made: (lanes,) of all memory.
+    """
+    somebodys = used[:, told & ~anybodys].sum(axis=1)
+    answer = np.full(len(used), -1.0)
+    np.divide(used[:, back].sum(axis=1), somebodys, out=answer, where=somebodys > 0)
     answer[(somebodys == 0) & (used[:, anybodys].sum(axis=1) > SHARED * made)] = 0.0
-    returns: Floats = answer[lane]
-    return returns
+    return answer
 
 
 def returns_of(visits: Visits) -> tuple[Ints, Ints, Ints]:

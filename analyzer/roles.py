@@ -47,13 +47,15 @@ class Roles(msgspec.Struct, frozen=True):
     alike: (N, N) how much of the row's places the column's are; returns: (N,) share 0..1 of its accesses to
     memory that somebody comes back to, where each thread comes back to its part, -1 where too few are seen
     (None: not known); first: (N,) whether a thread is its process's first; partners: (N,) share 0..1 of whom
-    it exchanges lines with that is its own, -1 where too few are seen (None: they were not counted)."""
+    it exchanges lines with that is its own, -1 where too few are seen (None: they were not counted);
+    together: (N,) as returns, where memory is a part of the few that share it from beginning to end."""
 
     own: Floats
     alike: Floats
     returns: Floats | None = None
     first: NDArray[np.bool_] | None = None
     partners: Floats | None = None
+    together: Floats | None = None
 
     @property
     def keeps(self) -> NDArray[np.bool_]:
@@ -69,6 +71,8 @@ class Roles(msgspec.Struct, frozen=True):
             if self.first is not None:
                 worker &= ~(self.first & answer)
             back = (self.returns >= MOSTLY) | self._in_teams(worker & (self.returns < MOSTLY))
+            if self.together is not None and self._with_partners():
+                back |= self.together >= MOSTLY
             answer = np.where(worker, back, answer)
         return answer
 
@@ -77,6 +81,13 @@ class Roles(msgspec.Struct, frozen=True):
         if self.partners is None or not workers.any():
             return False
         return all(float(np.median(of[workers])) >= TEAM for of in (self.own, self.partners))
+
+    def _with_partners(self) -> bool:
+        """Whether threads other than first ones exchange lines with the same ones, as far as it is known."""
+        if self.partners is None:
+            return False
+        others = self.partners >= 0 if self.first is None else (self.partners >= 0) & ~self.first
+        return bool(others.any()) and float(np.median(self.partners[others])) >= TEAM
 
 
 def thread_roles(trace: Trace, samples: TraceSamples, lane: NDArray[np.int64] | None = None) -> Roles:
@@ -111,19 +122,14 @@ def thread_roles(trace: Trace, samples: TraceSamples, lane: NDArray[np.int64] | 
     starts = np.zeros(count, bool)
     starts[[row.thread for row in trace.thread_rows if row.path == "0"]] = True
     transfers = transfers_of(trace, samples.regions.process, samples.regions.runtimes)
-    partners = partners_kept(transfers, lanes) if transfers else None
+    own, together = page_returns(trace, samples, lanes)
     return msgspec.structs.replace(
         roles_of(seen[:count], seen[count:]),
-        returns=page_returns(trace, samples, lanes, partners=_mostly(partners, ~starts)),
+        returns=own,
+        together=together,
         first=starts,
-        partners=partners,
+        partners=partners_kept(transfers, lanes) if transfers else None,
     )
-
-
-def _mostly(partners: Floats | None, others: NDArray[np.bool_]) -> bool:
-    """Whether threads other than first ones keep to partners, as far as it is known of them."""
-    told = partners[others & (partners >= 0)] if partners is not None else np.zeros(0)
-    return bool(len(told)) and float(np.median(told)) >= TEAM
 
 
 def roles_of(one: csr_array, other: csr_array) -> Roles:

@@ -3,6 +3,7 @@
 import csv
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -99,7 +100,9 @@ def test_events_that_do_not_exist_are_refused(
 
 @pytest.mark.parametrize("period", ["-5", "1" * 13, "many"])
 def test_a_period_that_cannot_be_is_refused(tmp_path: Path, period: str) -> None:
-    path = write(tmp_path / "t.db", exchange(HEAP, 0), meta={"period": period})
+    path = write(tmp_path / "t.db", exchange(HEAP, 0))
+    with duckdb.connect(str(path)) as damaged:
+        damaged.execute("UPDATE meta SET value = ? WHERE key = 'period'", [period])
     with pytest.raises(UsageError, match="period"):
         Trace.open(path)
 
