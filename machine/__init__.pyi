@@ -26,10 +26,9 @@ from .cost import (
     queue_waits as queue_waits,
     transfers as transfers,
 )
-from .cpusets import format_list as format_list, parse_list as parse_list
+from .cpusets import format_list as format_list, own_cpuset as own_cpuset, parse_list as parse_list
 from .hosts.hostfile import ListedHost as ListedHost, hosts_of_file as hosts_of_file
 from .hosts.slurm import slurm_distances as slurm_distances, slurm_hosts as slurm_hosts
 from .model import Machine as Machine
-from .own_cpus import own_cpuset as own_cpuset
 from .sysfs import read_sysfs as read_sysfs
 from .topology import MAX_CPUS as MAX_CPUS, MAX_NODES as MAX_NODES, Cache as Cache, Core as Core, Node as Node

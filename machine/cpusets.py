@@ -1,7 +1,9 @@
-"""Sets of cpus and nodes as Linux and hwloc write them: lists (`0-3,8`) and masks (`0x3,00000001`)."""
+"""Sets of cpus and nodes: our own, and as Linux and hwloc write them: lists (`0-3,8`), masks (`0x3,0001`)."""
 
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 
 from numaplan.common import UsageError
 
@@ -82,3 +84,16 @@ def _word(word: str, where: str) -> int:
 def _bits(value: int) -> Iterator[int]:
     text = bin(value)[:1:-1]
     return (bit for bit, digit in enumerate(text) if digit == "1")
+
+
+def own_cpuset() -> Collection[int]:
+    """The cpus that this process's cpuset allows, whatever it is bound to."""
+    bound = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))
+        return os.sched_getaffinity(0)
+    except OSError:
+        return bound
+    finally:
+        with suppress(OSError):
+            os.sched_setaffinity(0, bound)

@@ -292,53 +292,6 @@ def test_reduce_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "rank 0 is in" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("facts", "says"),
-    [
-        ({"ranks": 4}, "rank 2 is of a job of 4 ranks, rank 0 of one of 3"),
-        ({"job": "8"}, "rank 2 is of job 8, rank 0 of job 7"),
-    ],
-)
-def test_parts_of_two_jobs_are_refused(
-    facts: dict[str, Any], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As where a run was recorded into the folder of another."""
-    make_job(tmp_path, halo((3,)), 2, "2x4")
-    parts = [read_part(part) for part in part_folders(tmp_path).values()]
-    named = [msgspec.structs.replace(part.facts, job="7") for part in parts]
-    named[1] = msgspec.structs.replace(named[1], ranks=0, job="")  # not known
-    named[2] = msgspec.structs.replace(named[2], **facts)
-    parts = [msgspec.structs.replace(part, facts=one) for part, one in zip(parts, named, strict=True)]
-    for part in parts:
-        write_part(tmp_path, part)
-    with pytest.raises(UsageError, match=says):
-        join(parts)
-    assert main(("plan", str(tmp_path), "--cluster", "3*2x4:1", "-o", str(tmp_path / "job.json"))) == 2
-    said = capsys.readouterr().err
-    assert says in said and "empty the folder" in said
-
-
-def test_traces_of_two_jobs_are_not_reduced_to_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    traces = [
-        traced(tmp_path / "t0.db", [0], ranks=2, job="7"),
-        traced(tmp_path / "t1.db", [1], ranks=3, job="7"),
-        traced(tmp_path / "u1.db", [1], ranks=2, job="8"),
-    ]
-    for other, says in ((1, "of a job of 3 ranks"), (2, "of job 8")):
-        words = (
-            str(traces[0]),
-            str(traces[other]),
-            "-o",
-            str(tmp_path / f"job{other}"),
-            "--engine",
-            "local:1",
-        )
-        assert main(("reduce", *words)) == 2
-        assert says in capsys.readouterr().err
-
-
 def test_traces_of_no_rank_are_refused(tmp_path: Path) -> None:
     plain = write_trace(tmp_path / "t.db", {"time_ns": [1]}, [(0, "p0", "0", 1, 1, "app", 0, -1)])
     with pytest.raises(UsageError, match="of no rank of a job"):
