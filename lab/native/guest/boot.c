@@ -73,8 +73,9 @@ void guest_enter_host_tree(void) {
     guest_write_text("/proc/sys/kernel/kptr_restrict", "0");
     guest_write_text("/proc/sys/kernel/core_pattern", "core");
     guest_trace_prepare();
-    /* It looks every 10 s, in which a machine does as much as we in many minutes. */
-    guest_write_text("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs", "1000000");
+    /* It looks every 10 s, in which a machine does as much as we in many minutes, and makes huge pages again of what was
+     * split to be moved: after weeks, if ever. */
+    guest_write_text("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs", "2000000000");
 }
 
 /* The driver announces ports some time after it is loaded. */
