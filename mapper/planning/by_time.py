@@ -9,7 +9,7 @@ from ..plan_file.parts import CurrentPlacement, Predicted
 from ..threads.cost import node_indices
 from ..threads.problem import Nodes
 from ..threads.sparse import SparseMatrix
-from ..workload.roles.pools import exchanged_matrix
+from ..workload.roles.exchanged import exchanged_matrix
 from .by_threads import crowded
 from .cost.timed_task import TimedTask
 from .cost.unplanned import alone, in_order

@@ -26,7 +26,7 @@ from ...memory.site_rules import Site, site_of
 from ...memory.traffic import first_touches, planned_traffic, touching_pairs
 from ...threads.cost import one_hot
 from ...threads.problem import Floats, Nodes
-from ...workload.roles.pools import allocators, exchanged_pages, exchanged_pairs
+from ...workload.roles.exchanged import allocators, exchanged_pages, exchanged_pairs
 
 LITTLE = 1e-3  # of all accesses in what decides where pages go, at least
 HIT = 1e-5  # of what a miss decides, that any access does: with a larger input it may miss

@@ -19,7 +19,7 @@ from ...memory.page_moves import pages_in_use
 from ...memory.run_table import PAGE
 from ...threads.problem import Floats, Nodes
 from ...workload.cache_use import CacheUse
-from ...workload.roles.pools import exchanged_vector
+from ...workload.roles.exchanged import exchanged_vector
 
 EACH = 8  # samples of a thread that a part of a region shows if all its threads use it alike
 MOST_PARTS = 256  # of a region

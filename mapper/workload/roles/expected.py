@@ -11,7 +11,8 @@ import msgspec
 from ...threads.problem import Nodes
 from ..use import ThreadUse
 from ..workload import Workload
-from .pools import Twins, exchanged_matrix, exchanged_vector, pools_of
+from .exchanged import exchanged_matrix, exchanged_vector
+from .pools import Twins, pools_of
 from .siblings import by_distance, children_by_chance, siblings_of, threads_by_chance
 
 

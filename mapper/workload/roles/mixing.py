@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from ...threads.problem import Nodes
 from ..use import ThreadUse
-from .pools import exchanged_matrix, pools_of
+from .exchanged import exchanged_matrix
+from .pools import pools_of
 from .siblings import alike
 
 if TYPE_CHECKING:

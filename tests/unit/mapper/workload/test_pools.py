@@ -11,13 +11,13 @@ from numaplan.mapper import PlanOptions, RegionKey
 from numaplan.mapper.planning.cost.timed_task import TimedTask
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.workload.from_trace import workload_of_trace
-from numaplan.mapper.workload.roles.pools import (
+from numaplan.mapper.workload.roles.exchanged import (
     allocators,
     exchanged_matrix,
     exchanged_pages,
     exchanged_pairs,
-    pools_of,
 )
+from numaplan.mapper.workload.roles.pools import pools_of
 from tests.support.traces import write_trace
 
 POOL = np.array([1, 2, 3])
@@ -39,6 +39,20 @@ def test_threads_of_other_names_or_with_far_less_to_do_are_of_no_pool() -> None:
     assert [pool.tolist() for pool in found] == [[1, 2], [3, 4, 5]]  # each worker made the next
     found = pools_of(threads, keeps, names, [9, 6, 8, 8, 7, 1])
     assert [pool.tolist() for pool in found] == [[1, 2], [3, 4]]
+
+
+def test_workers_made_in_the_place_of_who_made_them_are_of_one_pool() -> None:
+    """As GHC's: each makes the next before it blocks, and does nothing more."""
+    threads = [("p0", path) for path in ("0", "0.1", "0.2", "0.3", "0.1.1", "0.2.1", "0.3.1", "0.3.1.1")]
+    names = ["main", *["main:w"] * 7]
+    keeps = [True, True, True, False, False, False, False, False]
+    work = [400, 6, 5, 6, 24000, 25000, 70, 26000]
+    assert [pool.tolist() for pool in pools_of(threads, keeps, names, work)] == [[4, 5, 7]]
+    # With more than one of its kind it has a team; without numbers nobody knows who did nothing.
+    team = [*threads, ("p0", "0.2.2")]
+    found = pools_of(team, [*keeps, False], [*names, "main:w"], [*work, 20000])
+    assert [pool.tolist() for pool in found] == [[4, 7], [5, 8]]
+    assert [pool.tolist() for pool in pools_of(threads, keeps, names)] == [[3, 6, 7]]
 
 
 def test_what_a_thread_allocated_itself_stays_its_own() -> None:
