@@ -107,9 +107,21 @@ def _value(node: ast.expr, median: Callable[[str, str], float]) -> float:
         case ast.Constant(int() | float() as value) if value is not True and value is not False:
             return float(value)
         case ast.BinOp(left, sign, right) if type(sign) in _COMBINE:
-            return _COMBINE[type(sign)](_value(left, median), _value(right, median))
+            values = _value(left, median), _value(right, median)
+            if isinstance(sign, ast.Div) and not values[1] and _is_counted(right):
+                return _by_none(values[0])
+            return _COMBINE[type(sign)](*values)
         case ast.Attribute(ast.Name(config), metric) if metric in (*METRICS, *CACHE_METRICS):
             return median(config.replace("_", "-"), metric)
         case ast.Attribute(ast.Name(), metric):
             raise ValueError(f"no metric {metric!r}; there are {', '.join((*METRICS, *CACHE_METRICS))}")
     raise ValueError(f"{ast.unparse(node)[:20]!r} is not understood")
+
+
+def _is_counted(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.Attribute) for part in ast.walk(node))
+
+
+def _by_none(value: float) -> float:
+    """Divided by a count of which there was none, as floats are: what has been measured is not lost for it."""
+    return math.copysign(math.inf, value) if value and not math.isnan(value) else math.nan

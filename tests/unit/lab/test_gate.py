@@ -43,6 +43,22 @@ def test_gates_hold_or_not(gate: str, ok: bool) -> None:
     assert check_gate(gate, CONFIGS).ok is ok
 
 
+@pytest.mark.parametrize(
+    ("gate", "ok"),
+    [
+        ("default.remote / plan.migrated >= 2", True),  # any number to none
+        ("default.remote / plan.migrated < 2", False),
+        ("(plan.remote - default.remote) / plan.migrated < 0", True),
+        ("plan.migrated / default.migrated <= 1", False),  # none to none: no number
+        ("plan.remote / (default.remote - no-autonuma.remote) <= 1", True),
+    ],
+)
+def test_a_count_of_none_loses_no_run(gate: str, ok: bool) -> None:
+    """Of a gate that can be read the verdict comes after all runs: an error would throw them away."""
+    gate_names(gate)
+    assert check_gate(gate, CONFIGS).ok is ok
+
+
 def test_what_needs_caches_is_refused_without() -> None:
     gate = "plan.cost <= default.cost"
     assert gate_names(gate, cached=True) == {"plan", "default"}
