@@ -1,4 +1,6 @@
-/* Prints how many cpus it may use as it sees it; with an argument it binds itself to that cpu first. */
+/* Prints how many cpus it may use as it sees it; with arguments it binds itself to the first of these cpus first, then to
+ * the first two of them, and so on.
+ */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -7,9 +9,9 @@
 
 int main(int argc, char **argv) {
     cpu_set_t mask, again;
-    if (argc > 1) {
-        CPU_ZERO(&mask);
-        CPU_SET(atoi(argv[1]), &mask);
+    CPU_ZERO(&mask);
+    for (int i = 1; i < argc; i++) {
+        CPU_SET(atoi(argv[i]), &mask);
         if (sched_setaffinity(0, sizeof mask, &mask)) return 1;
     }
     if (sched_getaffinity(0, sizeof mask, &mask)) return 2;

@@ -17,3 +17,11 @@ void told_answer(pid_t asker, const struct told_question *question, int64_t byte
     struct iovec ours = {at_start, (size_t)bytes}, theirs = {(void *)(uintptr_t)question->address, (size_t)bytes};
     process_vm_writev(asker, &ours, 1, &theirs, 1, 0);
 }
+
+bool told_all(pid_t tid) {
+    unsigned char now[MASK_BYTES] = {0};
+    if (syscall(SYS_sched_getaffinity, tid, sizeof now, now) < 0) return false;
+    for (long i = 0; i < at_start_bytes; i++)
+        if (at_start[i] & ~now[i]) return false;
+    return true;
+}

@@ -7,6 +7,7 @@
 #define NUMAPLAN_TOLD_CPUS_H
 
 #include <linux/audit.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -23,5 +24,6 @@ struct told_question {
 void told_start(void); /* the cpus of who calls this are those that programs are told of */
 /* The kernel has answered with so many bytes; a negative number is an error. */
 void told_answer(pid_t asker, const struct told_question *, int64_t bytes);
+bool told_all(pid_t tid); /* whether it may run on all of them */
 
 #endif

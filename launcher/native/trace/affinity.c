@@ -1,5 +1,5 @@
 /* What a program learns about its cpus while it starts: the main thread's first system calls are looked at, and those
- * that ask for its affinity are answered; later ones cost nothing.
+ * that ask for its affinity are answered, until it sets one of its own; later ones cost nothing.
  */
 #include "trace.h"
 
@@ -15,13 +15,17 @@ void tr_answer_affinity(struct tr_task *task) {
     if (ptrace(PTRACE_GET_SYSCALL_INFO, task->tid, sizeof call, &call) <= 0 || call.arch != TOLD_CALLS) return;
     if (task->process->watched) task->process->watched--;
     if (call.op == PTRACE_SYSCALL_INFO_ENTRY) {
-        bool ours = call.entry.nr == SYS_sched_getaffinity &&
-                    (call.entry.args[0] == 0 || call.entry.args[0] == (uint64_t)task->tid);
-        task->question = (struct told_question){ours && task->seat ? call.entry.args[2] : 0, call.entry.args[1]};
-        if (task->question.address && !task->process->watched)
-            task->process->watched = 1; /* its answer is still to come */
+        bool ours = task->seat && (call.entry.args[0] == 0 || call.entry.args[0] == (uint64_t)task->tid);
+        bool asks = ours && call.entry.nr == SYS_sched_getaffinity && !task->own;
+        task->question = (struct told_question){asks ? call.entry.args[2] : 0, call.entry.args[1]};
+        task->wishes = ours && call.entry.nr == SYS_sched_setaffinity;
+        if ((task->question.address || task->wishes) && !task->process->watched)
+            task->process->watched = 1; /* the kernel's answer is still to come */
     } else if (task->question.address) {
         told_answer(task->tid, &task->question, call.exit.rval);
         task->question.address = 0;
+    } else if (task->wishes) {
+        if (call.exit.rval == 0) task->own = !tr_keeps_plan(task);
+        task->wishes = false;
     }
 }

@@ -61,6 +61,7 @@ void tr_know(struct tr_task *task, struct tr_task *creator) {
 
 void tr_bind(struct tr_task *task) {
     if (!task->path) return;
+    task->own = false;
     int error = set(task, task->seat ? task->seat : pt_find_unplanned(&table, task->process->hash));
     log_task('b', task, error);
 }
@@ -76,6 +77,12 @@ void tr_bind_again(struct tr_task *task) {
     pt_fill_mask(&table.cpus[task->seat->first_cpu], task->seat->cpus, wanted);
     if (syscall(SYS_sched_getaffinity, task->tid, sizeof now, now) > 0 && memcmp(now, wanted, sizeof now))
         set(task, task->seat);
+}
+
+/* Who asks for all the cpus that it was told of has no wish of its own, as in the preload library. */
+bool tr_keeps_plan(struct tr_task *task) {
+    if (!overrides && !told_all(task->tid)) return false;
+    return set(task, task->seat) == 0;
 }
 
 void tr_bound_end(struct tr_task *task) {

@@ -38,6 +38,8 @@ struct tr_task {
     bool nameless;     /* its creator was killed before it told */
     time_t since;      /* waiting: in seconds */
     struct told_question question; /* that it asks in sched_getaffinity */
+    bool wishes;                   /* it is in sched_setaffinity */
+    bool own;                      /* its cpus are those that it asked for */
     enum tr_named named;
     const struct pt_thread *seat; /* NULL: the plan has none for it */
     struct pt_lane *lane; /* in which it is */
@@ -65,6 +67,7 @@ void tr_know(struct tr_task *task, struct tr_task *creator);
 void tr_bind(struct tr_task *task); /* where that is */
 void tr_leave_lanes(const struct tr_process *process); /* all of what ran in it until now */
 void tr_bind_again(struct tr_task *task); /* where the plan holds against the program's own wish */
+bool tr_keeps_plan(struct tr_task *task); /* where the program has just set its cpus; false: it keeps those */
 void tr_bound_end(struct tr_task *task);
 
 /* ---- affinity.c ---- */

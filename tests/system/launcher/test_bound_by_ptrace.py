@@ -114,6 +114,30 @@ def test_own_affinity_is_respected_or_not(tmp_path: Path, override: bool) -> Non
     assert applied["ok"] is override and result.returncode == 0
 
 
+@pytest.mark.parametrize("static", [False, True])
+def test_a_program_learns_what_it_set_itself(tmp_path: Path, static: bool) -> None:
+    cpus = Machine.load("local").cpus
+    if len(cpus) < 2:
+        pytest.skip("needs two cpus")
+    argv = [build("affinity", *["-static"] * static), str(cpus[1])]
+    alone = subprocess.run(argv, capture_output=True, check=True)
+    result, applied = nlaunch(plan_of_threads([("p0", "0")]), tmp_path, argv, "--by", "ptrace")
+    assert result.stdout == alone.stdout == b"1 1\n"
+    assert applied["threads"][0]["applied"] == [cpus[1]]
+
+
+@pytest.mark.parametrize("by", ["preload", "ptrace"])
+def test_who_asks_for_all_cpus_goes_back_to_those_of_the_plan(tmp_path: Path, by: str) -> None:
+    cpus = Machine.load("local").cpus
+    if len(cpus) < 2:
+        pytest.skip("needs two cpus")
+    argv = [build("affinity"), *map(str, reversed(cpus))]
+    alone = subprocess.run(argv, capture_output=True, check=True)
+    result, applied = nlaunch(plan_of_threads([("p0", "0")]), tmp_path, argv, "--by", by)
+    assert result.stdout == alone.stdout
+    assert applied["ok"] and applied["threads"][0]["applied"] == [cpus[0]]
+
+
 class Living:
     """A program with 9 threads, of which two are planned, that lives until its input ends."""
 
