@@ -32,6 +32,7 @@ _PROCESS = struct.Struct("<QQQII")
 
 _MOST_BLOCKS = (1 << 32) - 1  # of a thread, as the library counts them
 _MOST_CHILDREN = _MOST_BLOCKS  # of a process, likewise
+_COMM = 15  # bytes of a program's name that the kernel keeps
 _MOST_BYTES = 1 << 56  # of a region: more than any processor addresses
 _FNV_START, _FNV_PRIME, _MASK = 14695981039346656037, 1099511628211, (1 << 64) - 1
 
@@ -170,35 +171,38 @@ def encode(
         runs += [(run.offset, run.bytes, run.node, 0) for run in region.runs]
         rows.append((row, region))
     rows.sort(key=_order)
-    rules, children = [region.rule for _, region in rows if region.rule], _children(plan)
+    rules, programs = [region.rule for _, region in rows if region.rule], _programs(plan)
     body = b"".join(
         (
             _pack(_THREAD, threads),
             _pack(_REGION, [row for row, _ in rows]),
             _pack(_RUN, runs),
             _pack(_SIZES, [(rule.least, _MOST_BYTES if rule.most is None else rule.most) for rule in rules]),
-            _pack(_PROCESS, children),
+            _pack(_PROCESS, programs),
             struct.pack(f"<{len(cpus)}I", *cpus),
         )
     )
     size = _HEADER.size + len(body)
     nodes = len(plan.machine.nodes)
     counts = len(threads), len(cpus), len(rows), len(runs), nodes
-    header = _HEADER.pack(MAGIC, VERSION, *counts, size, len(rules), autonuma, len(children))
+    header = _HEADER.pack(MAGIC, VERSION, *counts, size, len(rules), autonuma, len(programs))
     known = {name_hash(process): process for process in processes_of(plan)}
     return PlanTable(
         header + body, tuple(region for _, region in rows), tuple(skipped), spread, processes=known
     )
 
 
-def _children(plan: Plan) -> list[tuple[int, ...]]:
-    """Of each child process whose program the plan tells: itself, its parent, the program; its number, and
-    1 + its parent's row (0: that has none)."""
+def _programs(plan: Plan) -> list[tuple[int, ...]]:
+    """Of each process whose program the plan tells: itself, its parent, the program; its number, and 1 + its
+    parent's row (0: that has none). A first one may be a child here, of a script: its number is 0."""
+    own = "".join(plan.app.argv[:1]).rpartition("/")[2].encode()[:_COMM].decode(errors="ignore")
     found: dict[str, tuple[str, str, int]] = {}
     for thread in plan.threads:
         parent, _, number = thread.process.rpartition(".")
         if parent and thread.program is not UNSET and number.isdecimal() and int(number) <= _MOST_CHILDREN:
             found[thread.process] = parent, thread.program, int(number)
+        elif own and not parent:
+            found[thread.process] = "", own, 0
     rows = {process: row for row, process in enumerate(found, 1)}
     return [
         (name_hash(process), name_hash(parent), name_hash(program), number, rows.get(parent, 0))

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from numaplan.mapper import Plan
-from tests.support.launching import build, nlaunch
-from tests.support.outside import plan_of_programs
+from tests.support.launching import build, nlaunch, plan_for
+from tests.support.outside import plan_of_programs, plan_of_threads
 
 pytestmark = pytest.mark.system
 
@@ -235,3 +235,24 @@ def test_one_that_a_tracer_binds_has_no_longer_the_part_of_what_it_ran_before(tm
     cpus, applied = shown(plan, tmp_path, sys.executable, "-c", script)
     assert cpus == [cpu_of(plan, "p0.2")]
     assert applied["missing"] == ["p0.3/0"]
+
+
+@pytest.mark.parametrize("script", ["{0}; true", "{0}; {0}; true", "exec {0}", "(true; {0}); true"])
+def test_a_script_starts_the_plans_program(tmp_path: Path, script: str) -> None:
+    """The program that was recorded alone has its part, also where a shell waits for it."""
+    program = [build("many"), "4"]
+    plan = plan_for(program)
+    argv = ["sh", "-c", script.format(" ".join(program))]
+    result, applied = nlaunch(plan, tmp_path, argv, "--strict")
+    assert result.returncode == 0, (result.stderr, applied["reasons"])
+    assert len(applied["threads"]) == len(plan.threads)
+
+
+def test_what_the_plans_program_starts_alike_is_another(tmp_path: Path) -> None:
+    show = "print(open('/proc/self/status').read().partition('Cpus_allowed_list:')[2].split()[0])"
+    argv = [sys.executable, "-c", f"import subprocess; subprocess.run([{sys.executable!r}, '-c', {show!r}])"]
+    alone = subprocess.run(argv, capture_output=True, check=True)
+    plan = plan_of_threads([("p0", "0")])
+    plan = msgspec.structs.replace(plan, app=msgspec.structs.replace(plan.app, argv=(sys.executable,)))
+    result, _ = nlaunch(plan, tmp_path, argv, "-q")
+    assert result.stdout == alone.stdout
