@@ -36,7 +36,7 @@ class ClusterCommand(Command, frozen=True):
     """
 
     argv: Annotated[list[str], Argument("MPIRUN", help="The launcher and its arguments.", program=True)]
-    hosts: Annotated[int, Option(help="How many (default 2).", least=0, most=64)] = 0
+    hosts: Annotated[int | None, Option(help="How many (default 2).", least=1, most=64)] = None
     machine: Annotated[
         str, Option("--machine", "-m", reads=True, help="Of each host: AxB, a built-in name, or a file.")
     ] = ""
@@ -47,8 +47,8 @@ class ClusterCommand(Command, frozen=True):
         str, Option(help="Place ranks, threads and memory by this plan.", metavar="JOB.JSON", reads=True)
     ] = ""
     slots: Annotated[
-        int, Option(help="Ranks that fit on a host (default: as many as cpus).", least=0, most=4096)
-    ] = 0
+        int | None, Option(help="Ranks that fit on a host (default: as many as cpus).", least=1, most=4096)
+    ] = None
     memory: Annotated[str, Option(help="Memory of each host (default 2G).", metavar="SIZE")] = ""
     timeout: Annotated[
         float, Option(help="Seconds the run may take (0: no limit).", metavar="SECONDS", least=0)
@@ -102,7 +102,7 @@ class ClusterCommand(Command, frozen=True):
             check_own_files(self, f"{self.report}/r{one.rank}.json")
         if plan:
             starting_ranks(plan, self.argv)
-        hosts = wanted_hosts(self.hosts, self.machine, self.cluster, plan, self.slots)
+        hosts = wanted_hosts(self.hosts or 0, self.machine, self.cluster, plan, self.slots or 0)
         shapes = guest_shapes(hosts, self.memory)
         request = ClusterRequest(self.argv, hosts, shapes, self.timeout, self.cache)
         sys.stdout.flush()
