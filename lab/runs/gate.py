@@ -123,5 +123,5 @@ def _is_counted(node: ast.expr) -> bool:
 
 
 def _by_none(value: float) -> float:
-    """Divided by a count of which there was none, as floats are: what has been measured is not lost for it."""
+    """Divided by a count of which there was none, as floats are: what was measured is not lost for it."""
     return math.copysign(math.inf, value) if value and not math.isnan(value) else math.nan
