@@ -17,15 +17,20 @@ MOST_WRITTEN = 4  # nodes up to which the numbers stand in the cells
 
 
 def communication_figures(
-    comm: Matrix, errors: Matrix, names: list[str], view: PlanView | None
+    comm: Matrix, errors: Matrix, names: list[str], view: PlanView | None, *, counted: bool
 ) -> list[Figure]:
-    """Heat maps in thread order and, with a plan, in the order of its nodes; errors: standard ones."""
-    about = (
-        "Events seen in the samples: a thread touched memory that another one had written. Colour grows with "
-        "the square root, so that weak pairs stay visible."
+    """Heat maps in thread order and, with a plan, in the order of its nodes.
+
+    errors: standard ones; counted: whether all events were, so that there are none.
+    """
+    seen = (
+        "All events were counted: a thread touched a cache line that another one had written since."
+        if counted
+        else "Events seen in the samples: a thread touched memory that another one had written."
     )
+    about = f"{seen} Colour grows with the square root, so that weak pairs stay visible."
     figures = [_heat_map("communication", "Communication between threads", about, comm, names, [])]
-    if len(comm) <= MOST_ERRORS:
+    if len(comm) <= MOST_ERRORS and not counted:
         figures[0]["about"] += " Point at a cell to see the standard error."
         figures[0]["data"][0]["_errors"] = rounded(errors)
     if view is not None:

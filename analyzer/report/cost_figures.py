@@ -40,12 +40,13 @@ def cost_figures(predicted: Mapping[str, Any], *, places_nothing: bool) -> list[
         **({} if known else {"": [costs[name] for name in shown]}),
     }
     hidden = len(costs) - len(shown)
+    more = "1 more placement was" if hidden == 1 else f"{hidden} more placements were"
     return [
         {
             "id": "expected-cost",
             "title": "Expected waiting: the plan, leaving it alone, and what else was tried",
             "about": "How long the threads are expected to wait, all together, for what; less is better."
-            + (f" {hidden} more placements were tried, which cost more." if hidden else ""),
+            + (f" {more} tried, which cost more." if hidden else ""),
             "shape": "wide",
             "full": True,
             "data": [_bars(part, waits, labels) for part, waits in values.items() if any(waits)],

@@ -109,7 +109,8 @@ def _figures(
 ) -> list[Figure]:
     names = analysis.names
     figures = cost_figures(predicted, places_nothing=view is None)
-    figures += communication_figures(analysis.comm, analysis.standard_error, names, view)
+    counted = analysis.layers.get("counted") == 1
+    figures += communication_figures(analysis.comm, analysis.standard_error, names, view, counted=counted)
     if view is not None:
         figures += _traffic_figures(analysis, pages, view)
     figures += [timeline_figure(analysis, names), *load_figures(analysis, names, view)]
@@ -139,7 +140,8 @@ def _traffic_figures(analysis: Analysis, pages: PageCounts, view: PlanView) -> l
             "where it was touched first) and with the plan's homes. Off the diagonal it is remote."
         )
         title = "Memory accesses node to node"
-        figures.append(node_figure("memory-traffic", title, about, memory, view.nodes, "samples"))
+        unit = "accesses" if pages.exact else "samples"
+        figures.append(node_figure("memory-traffic", title, about, memory, view.nodes, unit))
     return figures
 
 

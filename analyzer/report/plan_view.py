@@ -202,7 +202,7 @@ def planned_homes(view: PlanView, pages: PageCounts) -> Nodes:
 
 
 def node_accesses(pages: PageCounts, place: Nodes, homes: Nodes, nodes: int) -> NDArray[np.float64]:
-    """(K, K) samples from threads on the row's node in pages on the column's."""
+    """(K, K) accesses, or samples of them, from threads on the row's node in pages on the column's."""
     pair = place[pages.thread] * nodes + homes
     cells = np.bincount(pair, weights=pages.accesses, minlength=nodes * nodes).astype(np.float64)
     return cells.reshape(nodes, nodes)

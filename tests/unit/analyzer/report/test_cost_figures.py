@@ -36,3 +36,7 @@ def test_the_dearest_are_left_out() -> None:
     many = COSTS | {f"{number} nodes": 1e7 + number for number in range(20)}
     (figure,) = cost_figures(predicted(many), places_nothing=False)
     assert len(figure["data"][0]["y"]) == MOST and "12 more placements" in figure["about"]
+    (figure,) = cost_figures(
+        predicted(COSTS | dict.fromkeys("abcdefgh", 1e7) | {"i": 2e7}), places_nothing=False
+    )
+    assert len(figure["data"][0]["y"]) == MOST and "1 more placement was tried" in figure["about"]
