@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..online.options import OnlineOptions
 
 _ONLINE = "Online refinement (see docs/guide/refine.md)"
+_WAYS = ("--plan", "--job", "--auto", "--online")
 
 
 def _policies() -> str:
@@ -155,9 +156,14 @@ class LaunchCommand(AutoCommand, frozen=True):
 
     def run(self) -> int:
         if not (self.plan or self.job or self.auto or self.online or self.attach or self.all_mine):
-            raise UsageError(
-                "no plan given", "give --plan plan.json ('nmap plan' makes one), --auto, or --online POLICY"
-            )
+            ways = "--plan plan.json ('nmap plan' makes one), --auto, or --online POLICY"
+            late = next((word for word in self.argv[1:] if word.split("=")[0] in _WAYS), "")
+            if late:
+                raise UsageError(
+                    f"no plan given: {late} stands behind {self.argv[0]}, whose option it is",
+                    f"give {ways} before the program",
+                )
+            raise UsageError("no plan given", f"give {ways}")
         if self.auto:
             self._refuse_idle_options()
             return self._run_auto()

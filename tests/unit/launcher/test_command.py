@@ -64,6 +64,8 @@ def test_misuse_is_one_line_and_exit_code_2(tmp_path: Path, capsys: pytest.Captu
         "no folder": ("--plan", local, "--report", str(tmp_path / "no" / "applied.json"), "true"),
         "is a directory": ("--plan", local, "--report", str(tmp_path), "true"),
         "no plan given": ("true",),
+        "--plan=x stands behind true": ("true", "--plan=x"),
+        "--auto=record stands behind true": ("true", "1", "--auto=record"),
         "no program given": ("--plan", local),
     }
     for expected, words in calls.items():
