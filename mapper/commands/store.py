@@ -135,20 +135,21 @@ class DropCommand(StoreCommand, frozen=True, kw_only=True):
     keys: Annotated[list[str], Argument("KEY", help="As 'nmap store list' has it, or its beginning.")] = []
     stale: Annotated[bool, Option(help="Those that no longer fit their program.")] = False
     older_than: Annotated[
-        float, Option(metavar="DAYS", help="Those neither stored nor applied for so many days.", least=0)
-    ] = -1.0
+        float | None,
+        Option(metavar="DAYS", help="Those neither stored nor applied for so many days.", least=0),
+    ] = None
 
     def run(self) -> None:
         from ..store.listing import older_than, rows_of
 
-        if not (self.keys or self.stale or self.older_than >= 0):
+        if not (self.keys or self.stale or self.older_than is not None):
             raise UsageError("nothing to drop named", "give a KEY, --stale or --older-than DAYS")
         store = self.opened()
         rows = _rows(store, *self.keys) if self.keys else []
-        if self.stale or self.older_than >= 0:
+        if self.stale or self.older_than is not None:
             every = rows_of(store)
             rows += [row for row in every if self.stale and row.state == "stale"]
-            rows += older_than(every, self.older_than) if self.older_than >= 0 else []
+            rows += older_than(every, self.older_than) if self.older_than is not None else []
         for row in {row.key: row for row in rows}.values():
             store.drop(row.parts)
             print_lines(f"dropped {row.key}")

@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Any
 
-from numaplan.common import make_console, tell
+from numaplan.common import counted, make_console, tell
 
 if TYPE_CHECKING:
     from ..doctor import Check
@@ -37,7 +37,7 @@ def show_info(facts: dict[str, Any]) -> None:
         grid.add_row("job", _job(facts["job"]))
     if facts["messages"]:
         grid.add_row("messages", _messages(facts["messages"]))
-    grid.add_row("samples", f"{total:,} of {facts['threads']} threads, {facts['losses']:,} lost")
+    grid.add_row("samples", f"{total:,} of {counted(facts['threads'], 'thread')}, {facts['losses']:,} lost")
     grid.add_row("events", _counts(facts["samples"], total))
     grid.add_row("levels", _counts(facts["levels"], total))
     grid.add_row("regions", _counts(facts["region_kinds"], total))
@@ -125,5 +125,5 @@ def say_summary(summary: "RecordSummary | ImportSummary", trace: Path) -> None:
     from ..recording.outcome import summarise
 
     lost = f", {summary.losses:,} lost" if summary.losses else ""
-    held = f"{summary.samples:,} samples of {summary.threads} threads{lost} in {trace}"
+    held = f"{counted(summary.samples, 'sample')} of {counted(summary.threads, 'thread')}{lost} in {trace}"
     say(held, *summarise(trace))

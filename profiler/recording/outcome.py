@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from numaplan.common import counted
+
 from ..trace.description import sample_counts
 from ..trace.reader import Trace
 
@@ -48,7 +50,7 @@ def too_few(samples: int, threads: int, meta: dict[str, str]) -> str:
     wanted = wanted_samples(threads)
     if samples >= wanted or not samples:
         return ""
-    few = f"warning: {samples:,} samples are few for {threads} threads ({wanted:,} wanted)"
+    few = f"warning: {samples:,} samples are few for {counted(threads, 'thread')} ({wanted:,} wanted)"
     if meta.get("backend") == "faults":
         return f"{few}: page faults cannot be sampled more often; see 'nprof doctor' for other backends"
     freq, period = int(meta.get("freq", "0")), int(meta.get("period", "0"))

@@ -16,9 +16,11 @@ USAGE = """\
 Usage: numaplan COMMAND [ARGS]...
 
   look                                        is NUMA hurting what runs, and what to do
-  record, import, info, export, doctor        as nprof: record a program's memory accesses
+  record, import, info, export, doctor,       as nprof: record a program's memory accesses
+  setup
   machine, cluster, analyze, report, reduce,  as nmap: plan where threads and memory should live
-  plan, compare, check, show, diff, export-plan
+  plan, compare, check, show, diff, store,
+  export-plan
   launch                                      as nlaunch: run a program with its plan
   lab                                         as nlab: count local and remote accesses on a virtual machine
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from numaplan.common import UsageError
+from numaplan.mapper.commands.main import main
 from numaplan.mapper.store.keys import own_words, program_key, read_class, threads_of
 from numaplan.mapper.store.program_files import identity_of
 from numaplan.mapper.store.putting import parts_for
@@ -133,3 +134,9 @@ def test_threads_known_beforehand(environment: dict[str, str], threads: int) -> 
 def test_a_job_s_launcher_is_not_the_plan_s_program() -> None:
     assert own_words(["mpirun", "-n", "2", "./app", "5"], "app") == ["./app", "5"]
     assert own_words(["./app", "5"], "") == ["./app", "5"]
+
+
+def test_no_age_is_no_age_below_the_least(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["store", "drop", "--help"]) == 0
+    assert "[0 <= x]" in (said := capsys.readouterr().out) and "default: -1" not in said
+    assert main(["store", "drop"]) == 2
