@@ -37,7 +37,7 @@ def differences(first: Plan, second: Plan) -> list[str]:
     for name in _COSTS:
         before, after = getattr(first.predicted, name), getattr(second.predicted, name)
         if before != after:
-            lines.append(f"{name}: {_known(before)} -> {_known(after)}")
+            lines.append(f"{name}: {_known(name, before)} -> {_known(name, after)}")
     return lines
 
 
@@ -107,8 +107,10 @@ def _changed(first: dict[Any, Any], second: dict[Any, Any]) -> Iterator[tuple[An
             yield key, old, new
 
 
-def _known(value: float) -> str:
-    return "unknown" if value < 0 else f"{value:.6g}"
+def _known(name: str, value: float) -> str:
+    if value < 0:
+        return "unknown"
+    return f"{value / 1e6:.6g} ms" if name == "cost" else f"{value:.6g}"
 
 
 def _limited(lines: list[str], what: str) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import UNSET
 
+from numaplan.common import counted
 from numaplan.machine import format_list
 
 from .parts import TODAY, AtInput, PlanThread, Predicted
@@ -33,9 +34,8 @@ def summary(plan: Plan, path: Path | None = None, larger: Sequence[AtInput] = ()
         lines = [f"leave it alone: {plan.alone}", *carried, *_costs(predicted), *_larger(plan, larger)]
         lines.append(f"the plan {kept_on(plan)}")
         return [*lines, f"plan written to {path}"] if path is not None else lines
-    head = (
-        f"{len(plan.threads)} threads on {len(plan.machine.nodes)} nodes ({plan.machine.name or 'machine'})"
-    )
+    threads, nodes = counted(len(plan.threads), "thread"), counted(len(plan.machine.nodes), "node")
+    head = f"{threads} on {nodes} ({plan.machine.name or 'machine'})"
     lines = [
         *carried,
         *_costs(predicted),

@@ -39,6 +39,9 @@ def test_first_touches_alone_make_no_plan(tmp_path: Path, capsys: pytest.Capture
     hints = {**samples, "event": [EVENT_CODE[name] for name in ("fault", "hint_fault")] * 50}
     trace = write_trace(tmp_path / "h.db", hints, threads, meta={"backend": "faults"})
     assert main(["plan", str(trace), "-o", plan]) == 0
+    capsys.readouterr()
+    assert main(["plan", str(trace), "-o", plan, "--machine", "1x2", "--objective", "remote"]) == 0
+    assert "2 threads on 1 node (1x2)" in capsys.readouterr().out
 
 
 def test_a_trace_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

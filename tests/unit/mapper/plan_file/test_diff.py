@@ -81,3 +81,11 @@ def test_names_that_differ_are_no_difference() -> None:
     plan = plan_of((HEAP, "bind"))
     named: Plan = replace(plan, memory=(replace(plan.memory[0], source="table"),))
     assert differences(plan, named) == [] and diff_document(plan, named)["same"]
+
+
+def test_waiting_has_the_unit_that_plans_show() -> None:
+    plan = plan_of((HEAP, "bind"))
+    dear = replace(plan, predicted=replace(plan.predicted, cost=63_639_400.0))
+    cheap = replace(plan, predicted=replace(plan.predicted, cost=344_380.0))
+    assert differences(dear, cheap) == ["cost: 63.6394 ms -> 0.34438 ms"]
+    assert differences(plan, cheap) == ["cost: unknown -> 0.34438 ms"]
