@@ -4,7 +4,6 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -111,17 +110,22 @@ def _kernel() -> Check:
 
 
 def _sockets() -> Check:
-    with suppress(NumaplanError):
-        if installed_kernel().overlays:
-            return Check(SOCKETS, True, "the kernel has overlay file systems")
-    return Check(SOCKETS, False, "the kernel was set up without overlay file systems", "nlab setup")
+    return _kernel_has(SOCKETS, "overlays", "overlay file systems")
 
 
 def _network() -> Check:
-    with suppress(NumaplanError):
-        if installed_kernel().network:
-            return Check(NETWORK, True, "the kernel has virtio_net")
-    return Check(NETWORK, False, "the kernel was set up without virtio_net", "nlab setup")
+    return _kernel_has(NETWORK, "network", "virtio_net")
+
+
+def _kernel_has(name: str, what: str, called: str) -> Check:
+    """Whether the kernel was set up with it."""
+    try:
+        kernel = installed_kernel()
+    except NumaplanError:
+        return Check(name, False, "there is no kernel that can be used yet", "nlab setup")
+    if getattr(kernel, what):
+        return Check(name, True, f"the kernel has {called}")
+    return Check(name, False, f"the kernel was set up without {called}", "nlab setup")
 
 
 def _native() -> Check:
