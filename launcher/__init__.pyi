@@ -5,7 +5,7 @@ from .enforce.next_touch import (
     next_touch as next_touch,
     next_touch_counts as next_touch_counts,
 )
-from .enforce.plan_fit import fit_plan as fit_plan, remap_plan as remap_plan
+from .enforce.plan_fit import fit_plan as fit_plan, misfits as misfits, remap_plan as remap_plan
 from .enforce.plan_table import LIBRARY as LIBRARY, make_plan_table as make_plan_table
 from .enforce.process_memory import memory_notes as memory_notes
 from .enforce.start import PlannedStart as PlannedStart, planned_start as planned_start

@@ -137,7 +137,8 @@ ONLINE = ("online", "online-alone")  # AutoNUMA on beside the loop, or off
 def parse_configs(text: str, plan: str, online: str) -> list[str]:
     """Names from a comma-separated list, nothing for the usual ones.
 
-    Raises UsageError for names that are unknown, or that need a plan or policy which is not given.
+    Raises UsageError for names that are unknown, or that need a plan or policy which is not given, and for a
+    plan or policy that no configuration uses.
     """
     usual = ["default", "no-autonuma", "interleave", "compact"]
     usual += ["plan"] * bool(plan) + ["online"] * bool(online)
@@ -147,10 +148,15 @@ def parse_configs(text: str, plan: str, online: str) -> list[str]:
         raise UsageError(
             f"no configuration {', '.join(unknown) or text!r}", f"there are {', '.join(CONFIGS)}"
         )
-    if "plan" in names and not plan:
-        raise UsageError("configuration 'plan' needs a plan", "give --plan plan.json")
-    if {"online", "online-alone"} & set(names) and not online:
-        raise UsageError("configuration 'online' needs a policy", "give --online nimar")
+    for option, given, users, what in (
+        ("--plan plan.json", plan, {"plan"}, "a plan"),
+        ("--online nimar", online, {*ONLINE}, "a policy"),
+    ):
+        name = option.split()[0]
+        if users & set(names) and not given:
+            raise UsageError(f"configuration {min(users & set(names))!r} needs {what}", f"give {option}")
+        if given and not users & set(names):
+            raise UsageError(f"{name} without configuration {min(users)!r}", f"add it, or leave {name} out")
     return list(dict.fromkeys(names))
 
 

@@ -19,7 +19,7 @@ from numaplan.common import (
     tell,
     temporary_folder,
 )
-from numaplan.launcher import fit_plan
+from numaplan.launcher import fit_plan, misfits
 from numaplan.machine import Machine
 from numaplan.profiler import prepare
 
@@ -203,10 +203,11 @@ class Session:
 def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Session]:
     """Check the request, boot its guest, and take it down at the end, whatever happens."""
     find_program(request.argv)
+    plan = None
     if request.plan:
         from numaplan.mapper import Plan
 
-        Plan.load(request.plan)  # tell of what is wrong before a boot, not after
+        plan = Plan.load(request.plan)  # tell of what is wrong before a boot, not after
     if request.online:
         from ..online.attending import read_online
 
@@ -214,6 +215,8 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
     if not math.isfinite(request.timeout):
         raise UsageError(f"--timeout {request.timeout}: not a number of seconds", "give 0 for no limit")
     shape = guest_shape(request)
+    for reason in misfits(plan, shape.machine) if plan else ():
+        tell(f"nlab: warning: {request.plan}: {reason}; fitted as by 'nlaunch --remap'")
     with swept_folder(TEMPORARY) as folder:
         say(
             f"booting {len(shape.machine.nodes)} nodes, {len(shape.machine.cpus)} cpus, {shape.total_mib} MiB"

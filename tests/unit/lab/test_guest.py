@@ -30,7 +30,7 @@ from numaplan.lab.guest.shape import (
     shape_guest,
     with_cpus_per_node,
 )
-from numaplan.lab.runs import configs
+from numaplan.lab.runs import configs, session as sessions
 from numaplan.lab.runs.configs import CONFIGS, Options, PlannedLaunch, parse_configs
 from numaplan.lab.runs.session import Request, open_session
 from numaplan.lab.setup.fetch import set_up
@@ -236,6 +236,26 @@ def test_what_cannot_run_is_told_before_the_boot(tmp_path: Path) -> None:
             pass
 
 
+def test_a_plan_for_another_machine_is_said_to_be_fitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class NotBootedError(Exception):
+        """Instead of a guest."""
+
+    def session(*_: object) -> None:
+        raise NotBootedError
+
+    monkeypatch.setattr(sessions, "Session", session)
+    plan_of_threads([("p0", "0")], machine=Machine.load("4x2")).save(tmp_path / "plan.json")
+    for machine, said in (("4x2", 0), ("2x2", 1)):
+        with (
+            pytest.raises(NotBootedError),
+            open_session(Request(["true"], machine, plan=str(tmp_path / "plan.json")), print),
+        ):
+            pass
+        assert capsys.readouterr().err.count("made for another machine") == said
+
+
 def test_packages_that_are_none_are_misuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
@@ -269,3 +289,7 @@ def test_configurations() -> None:
     for names in ("nothing", ",", "plan", "online"):
         with pytest.raises(UsageError):
             parse_configs(names, "", "")
+    assert parse_configs("default,online-alone", "", "nimar") == ["default", "online-alone"]
+    for plan, online, option in (("plan.json", "", "--plan"), ("", "nimar", "--online")):
+        with pytest.raises(UsageError, match=f"{option} without configuration"):
+            parse_configs("default", plan, online)
