@@ -12,9 +12,9 @@ from tests.support.traces import PLAIN, write_trace
 
 pytestmark = pytest.mark.system
 THREADS, PAGES, BASE = 8, 4096, 1 << 30
-SAMPLES = 6 << 20
+SAMPLES = 4 << 20
 IN_MEMORY = SAMPLES * sum(np.dtype(kind).itemsize for kind, _ in PLAIN.values())
-SPARE = 300 << 20
+SPARE = 200 << 20
 # As it is, one million samples are read at once, eight counted and two asked who comes back: fewer here, so
 # that a smaller trace will do. The limit is set after a small trace, when all libraries and their threads are
 # there.
@@ -27,7 +27,7 @@ from numaplan.analyzer.samples import trace_samples
 from numaplan.mapper.jobs.reducing import reduce_trace
 
 small, large, job, spare = sys.argv[1:]
-counter.MOST_SAMPLES, trace_samples.PIECE, returns.MOST = 1 << 19, 1 << 18, 1 << 18
+counter.MOST_SAMPLES, trace_samples.PIECE, returns.MOST = 1 << 18, 1 << 17, 1 << 17
 reduce_trace(Path(small), Path(job))
 if int(spare):
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
