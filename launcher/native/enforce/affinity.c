@@ -14,9 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
+static const char *const variables[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"};
 static unsigned char at_start[PT_MASK];
 static long at_start_bytes;
 static bool overrides; /* --override: the program's own wishes are not granted */
+static bool by_variables; /* OpenMP's runtimes choose cpus where they are told to: against those the plan wins */
 static struct living {
     _Atomic pid_t tid;
     uint32_t thread;
@@ -41,6 +43,7 @@ void nf_affinity_start(const struct pt_table *table, const struct pt_thread *all
     unsigned char now[PT_MASK] = {0}, given[PT_MASK];
     at_start_bytes = kernel(SYS_sched_getaffinity, 0, sizeof now, now);
     overrides = getenv("NUMAPLAN_OVERRIDE") != NULL;
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) by_variables |= getenv(variables[i]) != NULL;
     bool ours_now = np_process_entry() != 0;
     if (own && !ours_now) {
         pt_fill_mask(&table->cpus[own->first_cpu], own->cpus, given);
@@ -48,6 +51,16 @@ void nf_affinity_start(const struct pt_table *table, const struct pt_thread *all
     }
     if (all && all->cpus && ours_now) pt_fill_mask(&table->cpus[all->first_cpu], all->cpus, at_start);
     else memcpy(at_start, now, sizeof now);
+}
+
+/* Runtimes bind themselves to each cpu in turn to look at it, and then to all that they found at their start (hwloc,
+ * libomp): who asks for all has no wish of its own.
+ */
+static bool covers_start_mask(const void *mask, size_t bytes) {
+    const unsigned char *byte = mask;
+    for (size_t i = 0; i < sizeof at_start; i++)
+        if (at_start[i] & ~(i < bytes ? byte[i] : 0)) return false;
+    return true;
 }
 
 int nf_bind(const uint32_t *cpus, uint32_t count, bool planned) {
@@ -74,6 +87,16 @@ void nf_bound_from_outside(const uint32_t *cpus, uint32_t count, bool planned) {
     plan_cpu_count = count;
     bound = planned && count;
     ours = count;
+}
+
+bool nf_has_own(const uint32_t *cpus, uint32_t count, bool planned) {
+    unsigned char now[PT_MASK] = {0};
+    if (overrides || by_variables) return false;
+    if (kernel(SYS_sched_getaffinity, 0, sizeof now, now) < 0 || covers_start_mask(now, sizeof now)) return false;
+    plan_cpus = planned ? cpus : NULL;
+    plan_cpu_count = count;
+    bound = ours = false;
+    return true;
 }
 
 void nf_free_all_threads(void) {
@@ -149,16 +172,6 @@ static bool hidden(pid_t tid) { return np_active() && bound && at_start_bytes > 
 static void show_start(size_t bytes, void *mask) {
     memset(mask, 0, bytes);
     memcpy(mask, at_start, bytes < sizeof at_start ? bytes : sizeof at_start);
-}
-
-/* Runtimes bind themselves to each cpu in turn to look at it, and then to all that they found at their start (hwloc,
- * libomp): who asks for all has no wish of its own.
- */
-static bool covers_start_mask(const void *mask, size_t bytes) {
-    const unsigned char *byte = mask;
-    for (size_t i = 0; i < sizeof at_start; i++)
-        if (at_start[i] & ~(i < bytes ? byte[i] : 0)) return false;
-    return true;
 }
 
 /* Whether a planned thread is where the plan has it, whatever it or another asked for. */

@@ -30,6 +30,10 @@ static const struct pt_thread *cpus_of(const struct pt_thread *seat) {
     return pt_find_unplanned(&nf_plan.table, nf_process_hash());
 }
 
+static bool has_own(const struct pt_thread *bind, bool planned) {
+    return nf_has_own(&nf_plan.table.cpus[bind->first_cpu], bind->cpus, planned);
+}
+
 /* A thread inherits its creator's cpus, and would wait there for its first turn only to leave. */
 bool nf_thread_made(uint32_t number, uint64_t path, pthread_t thread) {
     const struct pt_thread *plan = nf_plan.loaded ? pt_find_thread(&nf_plan.table, nf_process_hash(), path) : NULL;
@@ -59,13 +63,14 @@ void nf_thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stac
     if (knows) nf_lane_begin(np_self.hands);
     if (knows) np_self.hands = NULL;
     if (number != 0) atomic_fetch_sub(&unborn, 1);
-    bool enters = np_enter();
+    bool enters = np_enter(), own = knows && np_self.chosen && !bound && bind && has_own(bind, seat != NULL);
+    if (own) bind = NULL;
     bound = bind && (bound || (!enters && nf_plan.followed));
     if (bound) nf_bound_from_outside(&nf_plan.table.cpus[bind->first_cpu], bind->cpus, seat != NULL);
     if (!enters) return;
     bool binds = bind && !bound && np_may_call();
     int error = binds ? nf_bind(&nf_plan.table.cpus[bind->first_cpu], bind->cpus, seat != NULL) : 0;
-    place_own_memory(number, seat, stack, stack_bytes);
+    place_own_memory(number, own ? NULL : seat, stack, stack_bytes);
     enum nf_named named = plan ? NF_PLANNED : seat ? NF_FOLLOWS : NF_UNPLANNED;
     if (np_may_call()) nf_log_affinity(number, path, error, named, false, 0);
     np_leave();

@@ -133,6 +133,7 @@ struct np_thread {
     const void *gives; /* what a hook wants the threads to have that it makes, until that says otherwise */
     void *hands; /* what a hook hands on to the thread that is being made: it finds it here */
     bool reserves; /* the mapping that it makes cannot be accessed yet */
+    bool chosen; /* its cpus, by who made it */
 };
 
 extern NP_THREAD struct np_thread np_self;

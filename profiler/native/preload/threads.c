@@ -130,7 +130,7 @@ static void created(struct package *package, const pthread_t *thread) {
         give_back(package);
         return;
     }
-    if (package->start.self.known)
+    if (package->start.self.known && !package->start.self.chosen)
         package->bound = np_hooks.thread_made(package->start.self.number, package->start.self.hash, *thread);
     if (atomic_exchange(&package->first, CREATOR_IS_DONE) == THREAD) futex(&package->first, FUTEX_WAKE_PRIVATE, 1);
 }
@@ -180,6 +180,13 @@ static void stack_of(const pthread_attr_t *attributes, struct start *start) {
         start->stack = (uintptr_t)address;
 }
 
+/* All are set where nobody chose. */
+static bool chooses_cpus(const pthread_attr_t *attributes) {
+    cpu_set_t cpus;
+    return attributes &&
+           (pthread_attr_getaffinity_np(attributes, sizeof cpus, &cpus) || CPU_COUNT(&cpus) < CPU_SETSIZE);
+}
+
 /* NULL when the thread cannot be followed (no memory, or this process is not ours to see). */
 static struct package *prepare(const pthread_attr_t *attributes, void *argument) {
     if (!np_active()) return NULL;
@@ -192,6 +199,7 @@ static struct package *prepare(const pthread_attr_t *attributes, void *argument)
     package->start.argument = argument;
     stack_of(attributes, &package->start);
     name_child(&package->start);
+    package->start.self.chosen = chooses_cpus(attributes);
     return package;
 }
 

@@ -107,6 +107,35 @@ def test_a_program_that_binds_itself_is_reported(tmp_path: Path) -> None:
     assert strict.returncode == 1
 
 
+def test_threads_made_on_cpus_of_their_own_keep_them(tmp_path: Path) -> None:
+    cpus = Machine.load("local").cpus
+    if len(cpus) < 2:
+        pytest.skip("needs two cpus")
+    argv = [build("made_on"), str(cpus[0]), str(cpus[1])]
+    plan = plan_for(argv)
+    elsewhere = {"0.1": cpus[1], "0.2": cpus[0]}
+    plan = msgspec.structs.replace(
+        plan,
+        threads=tuple(
+            msgspec.structs.replace(one, cpus=(elsewhere.get(one.path, cpus[0]),)) for one in plan.threads
+        ),
+    )
+    result, applied = nlaunch(plan, tmp_path, argv)
+    # What it is told is what it asked for; one that was made without a wish is told all.
+    assert result.stdout.decode().splitlines() == [f"1 {cpus[0]}", f"1 {cpus[1]}", f"{len(cpus)} {cpus[0]}"]
+    reasons = " ".join(applied["reasons"])
+    assert all(f"thread {path} is not on" in reasons for path in elsewhere) and "own affinity" in reasons
+    for words, more in (("--override",), {}), ((), {"OMP_PLACES": "cores"}):
+        result, applied = nlaunch(plan, tmp_path, argv, *words, **more)
+        assert [thread["applied"] for thread in applied["threads"]] == [
+            [cpus[0]],
+            [cpus[1]],
+            [cpus[0]],
+            [cpus[0]],
+        ]
+        assert all(line.split()[0] == str(len(cpus)) for line in result.stdout.decode().splitlines())
+
+
 def test_unplanned_and_missing_threads_are_named(tmp_path: Path) -> None:
     plan = plan_for([build("tree"), "3", "1"])
     result, applied = nlaunch(plan, tmp_path, [build("tree"), "2", "2"])
