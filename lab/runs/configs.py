@@ -148,15 +148,15 @@ def parse_configs(text: str, plan: str, online: str) -> list[str]:
         raise UsageError(
             f"no configuration {', '.join(unknown) or text!r}", f"there are {', '.join(CONFIGS)}"
         )
-    for option, given, users, what in (
-        ("--plan plan.json", plan, {"plan"}, "a plan"),
-        ("--online nimar", online, {*ONLINE}, "a policy"),
+    for option, given, what, example, users in (
+        ("--plan", plan, "a plan", "plan.json", ("plan",)),
+        ("--online", online, "a policy", "nimar", ONLINE),
     ):
-        name = option.split()[0]
-        if users & set(names) and not given:
-            raise UsageError(f"configuration {min(users & set(names))!r} needs {what}", f"give {option}")
-        if given and not users & set(names):
-            raise UsageError(f"{name} without configuration {min(users)!r}", f"add it, or leave {name} out")
+        using = [name for name in names if name in users]
+        if using and not given:
+            raise UsageError(f"configuration {using[0]!r} needs {what}", f"give {option} {example}")
+        if given and not using:
+            raise UsageError(f"{option} without configuration {users[0]!r}", f"add it, or leave {option} out")
     return list(dict.fromkeys(names))
 
 

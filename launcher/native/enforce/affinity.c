@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+/* As the report names them (launch/finish.py). */
 static const char *const variables[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"};
 static unsigned char at_start[PT_MASK];
 static long at_start_bytes;
@@ -89,7 +90,7 @@ void nf_bound_from_outside(const uint32_t *cpus, uint32_t count, bool planned) {
     ours = count;
 }
 
-bool nf_has_own(const uint32_t *cpus, uint32_t count, bool planned) {
+bool nf_keeps_own(const uint32_t *cpus, uint32_t count, bool planned) {
     unsigned char now[PT_MASK] = {0};
     if (overrides || by_variables) return false;
     if (kernel(SYS_sched_getaffinity, 0, sizeof now, now) < 0 || covers_start_mask(now, sizeof now)) return false;

@@ -100,7 +100,7 @@ void nf_bind_again(unsigned char before[PT_MASK]);
 /* Its creator or a tracer has done that for the calling thread. */
 void nf_bound_from_outside(const uint32_t *cpus, uint32_t count, bool planned);
 /* Whether the calling thread was made on cpus of its own, which it then keeps; those: what it would have by the plan. */
-bool nf_has_own(const uint32_t *cpus, uint32_t count, bool planned);
+bool nf_keeps_own(const uint32_t *cpus, uint32_t count, bool planned);
 void nf_free_all_threads(void); /* to run where they would without us */
 enum nf_named { NF_UNPLANNED, NF_PLANNED, NF_FOLLOWS /* the plan does not name it, but whose seat it has */ };
 

@@ -30,8 +30,8 @@ static const struct pt_thread *cpus_of(const struct pt_thread *seat) {
     return pt_find_unplanned(&nf_plan.table, nf_process_hash());
 }
 
-static bool has_own(const struct pt_thread *bind, bool planned) {
-    return nf_has_own(&nf_plan.table.cpus[bind->first_cpu], bind->cpus, planned);
+static bool keeps_own(const struct pt_thread *bind, bool planned) {
+    return nf_keeps_own(&nf_plan.table.cpus[bind->first_cpu], bind->cpus, planned);
 }
 
 /* A thread inherits its creator's cpus, and would wait there for its first turn only to leave. */
@@ -63,7 +63,7 @@ void nf_thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stac
     if (knows) nf_lane_begin(np_self.hands);
     if (knows) np_self.hands = NULL;
     if (number != 0) atomic_fetch_sub(&unborn, 1);
-    bool enters = np_enter(), own = knows && np_self.chosen && !bound && bind && has_own(bind, seat != NULL);
+    bool enters = np_enter(), own = knows && np_self.chosen && !bound && bind && keeps_own(bind, seat != NULL);
     if (own) bind = NULL;
     bound = bind && (bound || (!enters && nf_plan.followed));
     if (bound) nf_bound_from_outside(&nf_plan.table.cpus[bind->first_cpu], bind->cpus, seat != NULL);

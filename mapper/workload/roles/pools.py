@@ -40,13 +40,13 @@ def pools_of(
     from scipy.sparse.csgraph import connected_components
 
     where = {key: number for number, key in enumerate(threads)}
-    makers_of = _makers(threads, names, np.asarray(accesses, np.float64))
+    maker_paths = _maker_paths(threads, names, np.asarray(accesses, np.float64))
     first: dict[tuple[str, str, str], int] = {}
     joined: list[tuple[int, int]] = []
     for number, (process, _) in enumerate(threads):
         if keeps[number]:
             continue
-        name, above = kind_of(names, number), makers_of[number]
+        name, above = kind_of(names, number), maker_paths[number]
         joined.append((number, first.setdefault((process, above, name), number)))
         made_by = where.get((process, above))
         if made_by is not None and not keeps[made_by] and kind_of(names, made_by) == name:
@@ -67,7 +67,7 @@ def pools_of(
     return sorted((own for own in active if len(own) > 1), key=lambda own: int(own[0]))
 
 
-def _makers(threads: Sequence[tuple[str, str]], names: Sequence[str], accesses: Floats) -> list[str]:
+def _maker_paths(threads: Sequence[tuple[str, str]], names: Sequence[str], accesses: Floats) -> list[str]:
     """Path of who made each thread, or of who made that one if it did next to nothing but make this one."""
     made = [path.rpartition(".")[0] for _, path in threads]
     if not len(accesses):
