@@ -1,14 +1,38 @@
 from ._version import version as version
 from .background import BackgroundCall as BackgroundCall
-from .cli import run_command as run_command, run_tool as run_tool
-from .command import (
+from .command_line.cli import run_command as run_command, run_tool as run_tool
+from .command_line.command import (
     Argument as Argument,
     Command as Command,
     CommandGroup as CommandGroup,
     Json as Json,
     Option as Option,
 )
-from .console import (
+from .command_line.frame import (
+    fail as fail,
+    lacks_files as lacks_files,
+    leave as leave,
+)
+from .command_line.own_files import check_own_files as check_own_files, program_files as program_files
+from .command_line.parser import read_command as read_command
+from .engines import check_engine as check_engine, run_all as run_all
+from .errors import (
+    MachineLacksError as MachineLacksError,
+    NotSoError as NotSoError,
+    NumaplanError as NumaplanError,
+    UsageError as UsageError,
+)
+from .files.temporary import swept_folder as swept_folder, temporary_folder as temporary_folder
+from .files.whole import (
+    atomic_output as atomic_output,
+    check_output as check_output,
+    output_folder as output_folder,
+    read_document as read_document,
+    write_document as write_document,
+)
+from .loading import load_native as load_native, load_numpy as load_numpy, native_part as native_part
+from .memory import available_bytes as available_bytes
+from .output.console import (
     counted as counted,
     in_page as in_page,
     make_console as make_console,
@@ -19,28 +43,11 @@ from .console import (
     shell_line as shell_line,
     tell as tell,
 )
-from .document import BAD_JSON as BAD_JSON, reviewable_json as reviewable_json
-from .dying import die_as_program as die_as_program
-from .engines import check_engine as check_engine, run_all as run_all
-from .errors import (
-    MachineLacksError as MachineLacksError,
-    NotSoError as NotSoError,
-    NumaplanError as NumaplanError,
-    UsageError as UsageError,
-)
-from .files import (
-    atomic_output as atomic_output,
-    check_output as check_output,
-    output_folder as output_folder,
-    read_document as read_document,
-    write_document as write_document,
-)
-from .frame import (
-    fail as fail,
-    lacks_files as lacks_files,
-    leave as leave,
-)
-from .interrupts import (
+from .output.document import BAD_JSON as BAD_JSON, reviewable_json as reviewable_json
+from .output.junit import JUnitCase as JUnitCase, errors_in_junit as errors_in_junit, junit_xml as junit_xml
+from .output.notebook import cells_html as cells_html, facts_html as facts_html
+from .processes.dying import die_as_program as die_as_program
+from .processes.interrupts import (
     ASKING as ASKING,
     finish_first as finish_first,
     interruptible as interruptible,
@@ -48,13 +55,14 @@ from .interrupts import (
     surely as surely,
     uninterrupted as uninterrupted,
 )
-from .junit import JUnitCase as JUnitCase, errors_in_junit as errors_in_junit, junit_xml as junit_xml
-from .loading import load_native as load_native, load_numpy as load_numpy, native_part as native_part
-from .memory import available_bytes as available_bytes
-from .notebook import cells_html as cells_html, facts_html as facts_html
-from .own_files import check_own_files as check_own_files, program_files as program_files
-from .parser import read_command as read_command
-from .process import (
+from .processes.program import (
+    as_text as as_text,
+    other_script as other_script,
+    program_name as program_name,
+    script_name as script_name,
+    script_path as script_path,
+)
+from .processes.run import (
     SHELL as SHELL,
     ended_by as ended_by,
     find_program as find_program,
@@ -62,16 +70,8 @@ from .process import (
     run_program as run_program,
     started_as as started_as,
 )
-from .program import (
-    as_text as as_text,
-    other_script as other_script,
-    program_name as program_name,
-    script_name as script_name,
-    script_path as script_path,
-)
 from .setting_up import (
     cache_folder as cache_folder,
     one_setup_at_a_time as one_setup_at_a_time,
     output_of as output_of,
 )
-from .temporary import swept_folder as swept_folder, temporary_folder as temporary_folder

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from .console import tell
 from .errors import MachineLacksError, NotSoError, UsageError
+from .output.console import tell
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")

@@ -38,7 +38,7 @@ def main() -> int:
     with suppress(OSError):
         Path("/proc/self/comm").write_text(name)  # what ps and top show
     code: int = import_module(f"numaplan.{_MODULES[name]}").main()
-    import_module("numaplan.common.dying").die_as_program(code)
+    import_module("numaplan.common.processes.dying").die_as_program(code)
     return code
 
 

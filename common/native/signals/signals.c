@@ -14,7 +14,7 @@
 
 enum { SIGNALS = 65 };
 
-struct received_signal { /* as common/signals.py reads it */
+struct received_signal { /* as common/processes/signals.py reads it */
     int32_t number, by_kernel, sender;
 };
 

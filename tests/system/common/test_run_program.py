@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.common.process import run_program
+from numaplan.common.processes.run import run_program
 from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.system
 
 SLOW_START = """
 import pathlib, sys
-from numaplan.common.process import run_program
+from numaplan.common.processes.run import run_program
 
 def hold():
     pathlib.Path(sys.argv[1]).touch()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.common.interrupts import asked_to_end
+from numaplan.common.processes.interrupts import asked_to_end
 from numaplan.launcher.enforce import folder
 from numaplan.launcher.enforce.tracer import start_tracer
 

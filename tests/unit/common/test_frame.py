@@ -35,7 +35,7 @@ def test_lines_for_people_are_one_write(monkeypatch: pytest.MonkeyPatch) -> None
 
 SAYS = """
 import sys
-from numaplan.common.frame import run_framed
+from numaplan.common.command_line.frame import run_framed
 sys.exit(run_framed(lambda: print("\N{MIDDLE DOT} 1"), "nmap"))
 """
 

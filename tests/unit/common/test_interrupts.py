@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from numaplan.common import UsageError, interruptible, is_asked_to_end, run_program, temporary_folder
-from numaplan.common.frame import run_framed
+from numaplan.common.command_line.frame import run_framed
 
 ASKING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
 
@@ -128,7 +128,7 @@ def test_what_interrupts_where_nothing_can_be_raised_interrupts_after(
 def test_ignored_signals_stay_ignored() -> None:
     program = """
 import os, signal
-from numaplan.common.frame import run_framed
+from numaplan.common.command_line.frame import run_framed
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 def call():
     os.kill(os.getpid(), signal.SIGHUP)
@@ -188,7 +188,7 @@ def test_a_child_that_is_no_program_yet_dies_of_the_signal() -> None:
     """In a Python of its own: in one that has threads, forking is no good (and a warning from 3.12 on)."""
     program = """
 import os
-from numaplan.common.frame import run_framed
+from numaplan.common.command_line.frame import run_framed
 
 def call():
     child = os.fork()
@@ -208,7 +208,7 @@ def test_python_is_not_interrupted_within_the_locks_of_its_imports() -> None:
     """A signal that comes there interrupts what is done next."""
     program = """
 import importlib, os, signal, sys, threading
-from numaplan.common.frame import run_framed
+from numaplan.common.command_line.frame import run_framed
 locks = importlib._bootstrap._ModuleLockManager
 before = locks.__exit__
 

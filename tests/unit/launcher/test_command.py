@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from numaplan.common.parser import read_command
+from numaplan.common.command_line.parser import read_command
 from numaplan.launcher import LaunchRequest
 from numaplan.launcher.commands.main import LaunchCommand, main
 from numaplan.machine import Machine

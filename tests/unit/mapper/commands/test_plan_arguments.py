@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from numaplan.common import version
-from numaplan.common.parser import read_command
+from numaplan.common.command_line.parser import read_command
 from numaplan.mapper.commands.plan import PlanCommand
 
 NMAP = [sys.executable, "-c", "import sys; from numaplan.mapper.commands.main import main; sys.exit(main())"]

@@ -7,9 +7,9 @@ from typing import NoReturn, get_args
 
 from msgspec.structs import FieldInfo, asdict, fields
 
+from ..errors import UsageError
+from ..files.whole import FileName, same_file
 from .command import Argument, Command, Option
-from .errors import UsageError
-from .files import FileName, same_file
 
 
 def check_own_files(command: Command, *more: FileName) -> None:
@@ -39,8 +39,8 @@ def _is_path_of(output: FileName, other: FileName) -> bool:
 
 def program_files(argv: Sequence[str]) -> list[str]:
     """The files that a command line starts: the executable, and the script of an interpreter."""
-    from .process import find_program
-    from .program import script_path
+    from ..processes.program import script_path
+    from ..processes.run import find_program
 
     try:
         return [file for file in (find_program(argv), script_path(argv)) if file]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .errors import UsageError
-from .interrupts import surely
+from ..errors import UsageError
+from ..processes.interrupts import surely
 
 # Plans, machines and matrices are small; a larger "document" is a mistaken path.
 DOCUMENT_LIMIT = 256 << 20

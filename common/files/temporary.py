@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from .interrupts import surely, uninterrupted
+from ..processes.interrupts import surely, uninterrupted
 
 
 @contextmanager

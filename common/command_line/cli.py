@@ -7,8 +7,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
+from ..errors import UsageError
 from .command import Command, CommandGroup
-from .errors import UsageError
 from .frame import run_framed
 from .parser import AnsweredError, Parser, read_command
 

@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+from ..errors import UsageError
 from .dying import will_die_of
-from .errors import UsageError
 from .interrupts import begin_nothing_new, finish_first
 from .signals import ReceivedSignal, Signals
 

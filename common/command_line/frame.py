@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, TextIO
 
-from .console import tell
-from .errors import NumaplanError
-from .interrupts import asked_to_end, was_interrupted
+from ..errors import NumaplanError
+from ..output.console import tell
+from ..processes.interrupts import asked_to_end, was_interrupted
 
 _NO_MEMORY = "not enough memory — allow more of it (ulimit -v, the limit of a batch job)"
 _NO_FILES = "too many files are open — allow more of them (ulimit -n)"

@@ -10,9 +10,9 @@ from typing import Any, NoReturn, TypeVar, get_args, get_origin
 from msgspec import NODEFAULT
 from msgspec.structs import FieldInfo, fields
 
-from ._version import version
+from .._version import version
+from ..errors import UsageError
 from .command import Argument, Command, Option
-from .errors import UsageError
 from .own_files import check_own_files
 
 C = TypeVar("C", bound=Command)

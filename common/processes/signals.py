@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
-from .loading import load_native
+from ..loading import load_native
 
 _RECORD = struct.Struct("=3i")  # native/signals: struct received_signal
 _MANY = 4096

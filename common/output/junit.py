@@ -5,9 +5,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from ..errors import NumaplanError
+from ..files.whole import FileName, write_document
 from .console import printable, printable_lines
-from .errors import NumaplanError
-from .files import FileName, write_document
 
 
 @dataclass(frozen=True)

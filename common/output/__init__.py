@@ -1,0 +1,1 @@
+"""What people, other programs, notebooks and CI systems read."""

@@ -1,0 +1,1 @@
+"""Running a user's program, and what ends it or us."""
