@@ -53,16 +53,16 @@ from .report.code_lines import (
     show_lines as show_lines,
 )
 from .report.document import analysis_document as analysis_document, policy_document as policy_document
+from .report.figures.messages import (
+    message_document as message_document,
+    message_sentences as message_sentences,
+)
+from .report.figures.methods import MethodCost as MethodCost
 from .report.files import (
     recorded_nodes as recorded_nodes,
     write_files as write_files,
     write_tracks as write_tracks,
 )
-from .report.message_figures import (
-    message_document as message_document,
-    message_sentences as message_sentences,
-)
-from .report.method_figures import MethodCost as MethodCost
 from .report.page import write_report as write_report
 from .report.plan_view import ANOTHER_PROGRAM as ANOTHER_PROGRAM
 from .report.runs import runs_document as runs_document, runs_sentences as runs_sentences

@@ -25,16 +25,16 @@ from ..memory.regions import RegionUse, region_uses
 from ..messages import RankMessages
 from ..summary import placement_summary
 from .advice import Advised, advice_section
-from .communication_figures import communication_figures, node_figure
-from .cost_figures import cost_figures
-from .load_figures import load_figures
+from .figures.communication import communication_figures, node_figure
+from .figures.cost import cost_figures
+from .figures.loads import load_figures
+from .figures.messages import message_figures, message_sentences
+from .figures.methods import MethodCost, method_figure
+from .figures.timeline import timeline_figure
 from .machine_view import machine_section
-from .message_figures import message_figures, message_sentences
-from .method_figures import MethodCost, method_figure
 from .plan_view import PlanView, first_touch_homes, node_accesses, planned_homes, program_mismatch, view_plan
 from .plotly_script import plotly_script
 from .tables import key_figures, lines_table, methods_table, regions_table, sentence_list
-from .timeline_figures import timeline_figure
 
 Figure = dict[str, Any]
 Memory = tuple[PageCounts, Sequence[RegionUse], Sequence[FalseSharing]]

@@ -32,7 +32,7 @@ class CompareCommand(WorkloadCommand, frozen=True):
         if self.as_json:
             print_json(to_document(rows))
             return
-        from .draw import show_comparison
+        from .draw.placement import show_comparison
 
         show_comparison(rows)
         if workload.counted and made_on(workload, target):

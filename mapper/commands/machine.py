@@ -40,6 +40,6 @@ class MachineCommand(Command, frozen=True):
         if self.as_json:
             print_json(machine.to_json())
             return
-        from .draw import show_machine
+        from .draw.placement import show_machine
 
         show_machine(machine)

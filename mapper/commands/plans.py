@@ -31,8 +31,8 @@ class ShowCommand(Command, frozen=True):
             return
         from ..jobs.document import JobPlan, is_job_plan
         from ..plan_file.plan import Plan
-        from .draw import show_plan
-        from .draw_job import show_job
+        from .draw.job import show_job
+        from .draw.placement import show_plan
 
         if not is_job_plan(self.plan):
             if self.host:
@@ -61,7 +61,7 @@ class ShowCommand(Command, frozen=True):
         from numaplan.common import print_json
 
         from ..jobs.reports import read_reports
-        from .draw_reports import report_lines
+        from .draw.reports import report_lines
 
         report = read_reports(self.plan)
         if self.as_json:

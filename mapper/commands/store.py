@@ -100,7 +100,7 @@ class ListCommand(StoreCommand, frozen=True, kw_only=True):
         if not rows:
             print_lines(f"no plans in {store.place.label}")
             return
-        from .draw_store import show_rows
+        from .draw.store import show_rows
 
         show_rows(rows)
 
@@ -114,7 +114,7 @@ class ShowStoredCommand(StoreCommand, frozen=True, kw_only=True):
     key: Key
 
     def run(self) -> None:
-        from .draw import show_plan
+        from .draw.placement import show_plan
 
         store = self.opened()
         (row,) = _rows(store, self.key)

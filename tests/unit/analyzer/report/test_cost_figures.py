@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from numaplan.analyzer.report.cost_figures import MOST, PARTS, cost_figures
+from numaplan.analyzer.report.figures.cost import MOST, PARTS, cost_figures
 
 COSTS = {"alone": 9e6, "best": 4e6, "scatter": 8e6, "compact": 5e6}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from numaplan.analyzer import RankMessages, message_document, message_sentences
-from numaplan.analyzer.report.message_figures import message_figures
+from numaplan.analyzer.report.figures.messages import message_figures
 
 
 def halo(side: int, size: float = 1 << 20) -> RankMessages:

@@ -15,7 +15,7 @@ from numaplan.analyzer import (
     communication_matrix,
     share_changes,
 )
-from numaplan.analyzer.report.timeline_figures import timeline_figure
+from numaplan.analyzer.report.figures.timeline import timeline_figure
 from numaplan.analyzer.samples.trace_samples import SharingSamples
 from numaplan.analyzer.timeline.partners import PartnerCounter
 from numaplan.analyzer.timeline.timeline import Timeline

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from numaplan.analyzer import Analysis, analyze_trace, merge_analyses
-from numaplan.analyzer.report.timeline_figures import timeline_figure
+from numaplan.analyzer.report.figures.timeline import timeline_figure
 from numaplan.analyzer.timeline.timeline import Timeline
 from numaplan.profiler import Trace
 from tests.unit.analyzer.samples.test_trace_analysis import HEAP, Row, write

@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from numaplan.mapper import PlanOptions, PlanRegion, RegionKey, Run, Workload, make_plan
-from numaplan.mapper.commands.draw import show_comparison, show_machine, show_plan
+from numaplan.mapper.commands.draw.placement import show_comparison, show_machine, show_plan
 from numaplan.mapper.planning.judge.compare import compare
 from numaplan.profiler import Machine
 from tests.support.outside import plan_of_threads

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..messages import COLLECTIVE_KINDS, RankMessages
+from ...messages import COLLECTIVE_KINDS, RankMessages
+from ..units import in_bytes, in_count
 from .square_map import NOTHING, Figure, square_map
-from .units import in_bytes, in_count
 
 _TOP = 5  # pairs that are named
 _TELLING = 0.01  # of all bytes that a pair has, to be named

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .units import MOST_LABELS, rounded
+from ..units import MOST_LABELS, rounded
 
 Figure = dict[str, Any]
 

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from numaplan.common import make_console
 
-from ..store.listing import StoredRow, moment
+from ...store.listing import StoredRow, moment
 
 _BUILD = 8  # characters of a build that tell it from others
 _WIDE = 110  # columns of a terminal on which nothing need be folded

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from numaplan.analyzer import in_bytes
 from numaplan.machine import format_list
 
-from ..jobs.reports import HostShare, JobReport
+from ...jobs.reports import HostShare, JobReport
 
 MOST_HOSTS = 16
 MOST_RANKS = 20  # odd ones, by name

@@ -14,12 +14,12 @@ from numaplan.analyzer import in_bytes
 from numaplan.common import make_console
 from numaplan.machine import Machine, Node, format_list
 
-from ..plan_file.parts import PlanThread
-from ..plan_file.plan import Plan
-from ..plan_file.summary import summary
+from ...plan_file.parts import PlanThread
+from ...plan_file.plan import Plan
+from ...plan_file.summary import summary
 
 if TYPE_CHECKING:
-    from ..planning.judge.compare import Comparison
+    from ...planning.judge.compare import Comparison
 
 MOST_NODES = 16  # wider tables of distances are of no use on a terminal
 MOST_REGIONS = 20

@@ -5,8 +5,8 @@ from rich.table import Table
 from numaplan.common import make_console
 from numaplan.machine import format_list
 
-from ..jobs.document import JobPlan
-from .job import job_lines
+from ...jobs.document import JobPlan
+from ..job import job_lines
 
 MOST_HOSTS = 1000
 

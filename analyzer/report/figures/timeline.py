@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analyzed import Analysis
-from ..timeline.timeline import Timeline
-from .units import MOST_LABELS, in_count, in_time, rounded
+from ...analyzed import Analysis
+from ...timeline.timeline import Timeline
+from ..units import MOST_LABELS, in_count, in_time, rounded
 
 Figure = dict[str, Any]
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .plan_view import PlanView
+from ..plan_view import PlanView
+from ..units import MOST_LABELS, in_count, rounded
 from .square_map import NOTHING, Figure, square_map
-from .units import MOST_LABELS, in_count, rounded
 
 Matrix = NDArray[np.float64]
 

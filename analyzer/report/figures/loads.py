@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..analyzed import Analysis
-from .plan_view import PlanView
-from .units import MOST_LABELS, rounded
+from ...analyzed import Analysis
+from ..plan_view import PlanView
+from ..units import MOST_LABELS, rounded
 
 Figure = dict[str, Any]
 
