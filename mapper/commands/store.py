@@ -92,17 +92,18 @@ class ListCommand(StoreCommand, frozen=True, kw_only=True):
     def run(self) -> None:
         from ..store.listing import document, rows_of
 
-        store = self.opened()
-        rows = rows_of(store)
+        store, refused = self.opened(), list[str]()
+        rows = rows_of(store, refused)
         if self.as_json:
-            print_json(document(store, rows))
+            print_json(document(store, rows, refused))
             return
-        if not rows:
-            print_lines(f"no plans in {store.place.label}")
-            return
-        from .draw.store import show_rows
+        if rows:
+            from .draw.store import show_rows
 
-        show_rows(rows)
+            show_rows(rows)
+        else:
+            print_lines(f"no plans in {store.place.label}")
+        print_lines(*(f"refused: {why}" for why in refused))
 
 
 class ShowStoredCommand(StoreCommand, frozen=True, kw_only=True):

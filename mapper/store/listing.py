@@ -9,6 +9,7 @@ import msgspec
 from numaplan.common import BAD_JSON, NumaplanError, UsageError, shell_line
 
 from ..plan_file.parts import PlanApp
+from ..plan_file.plan import SCHEMA as PLAN_SCHEMA
 from .notes import Note, read_note
 from .store import ENDING, Parts, PlanStore
 
@@ -55,30 +56,35 @@ class _Head(msgspec.Struct):
 
     app: PlanApp
     machine: _Machine
+    schema: str = ""
 
 
-def rows_of(store: PlanStore) -> list[StoredRow]:
-    """Everything in a store, programs with the newest plans first."""
-    rows = [_row(store, parts) for parts in _all_parts(store)]
+def rows_of(store: PlanStore, refused: list[str] | None = None) -> list[StoredRow]:
+    """Everything in a store, programs with the newest plans first.
+
+    refused: gets why a folder cannot be trusted or read; of what is in it there are no rows.
+    """
+    rows = [_row(store, parts) for parts in _all_parts(store, [] if refused is None else refused)]
     newest: dict[str, float] = {}
     for row in rows:
         newest[row.parts[0]] = max(row.stored, newest.get(row.parts[0], 0.0))
     return sorted(rows, key=lambda row: (-newest[row.parts[0]], row.parts[0], -row.stored, row.key))
 
 
-def _all_parts(store: PlanStore) -> Iterator[Parts]:
+def _all_parts(store: PlanStore, refused: list[str]) -> Iterator[Parts]:
     for build in store.place.names((), _MOST):
-        for machine in _names(store, build):
-            for name in _names(store, build, machine):
+        for machine in _names(store, refused, build):
+            for name in _names(store, refused, build, machine):
                 if name.endswith(ENDING):
                     yield build, machine, name.removesuffix(ENDING)
 
 
-def _names(store: PlanStore, *folder: str) -> list[str]:
-    """What is in a folder that may be trusted; of another one nothing is listed."""
+def _names(store: PlanStore, refused: list[str], *folder: str) -> list[str]:
+    """What is in a folder that may be trusted; of another one nothing is listed, but why."""
     try:
         return sorted(store.place.names(folder, _MOST))
-    except NumaplanError:
+    except NumaplanError as error:
+        refused.append(error.what)
         return []
 
 
@@ -91,7 +97,9 @@ def _row(store: PlanStore, parts: Parts) -> StoredRow:
     except (NumaplanError, OSError) as error:
         return StoredRow(parts, refused=getattr(error, "what", "") or str(error))
     except BAD_JSON:
-        return StoredRow(parts, refused="is no plan")
+        return StoredRow(parts, refused=f"{store.where(parts)}: is no plan")
+    if head.schema != PLAN_SCHEMA:
+        return StoredRow(parts, refused=f"{store.where(parts)}: is no plan of this version")
     note = read_note(store.place, parts, hashlib.sha256(data).hexdigest())
     return StoredRow(parts, head.app.argv, head.app.threads, head.machine.name, stored, note)
 
@@ -113,15 +121,20 @@ def chosen(rows: Sequence[StoredRow], words: Sequence[str]) -> list[StoredRow]:
 
 
 def older_than(rows: Sequence[StoredRow], days: float) -> list[StoredRow]:
-    """Those that were neither stored nor applied for so long."""
+    """Those that were neither stored nor applied for so long; none of which it is not known since when."""
     limit = time.time() - days * _DAY
-    return [row for row in rows if max(row.stored, row.note.last) < limit]
+    return [row for row in rows if 0 < max(row.stored, row.note.last) < limit]
 
 
-def document(store: PlanStore, rows: Sequence[StoredRow]) -> bytes:
+def document(store: PlanStore, rows: Sequence[StoredRow], refused: Sequence[str]) -> bytes:
     """The same as JSON (schema numaplan/store/1)."""
     return msgspec.json.encode(
-        {"schema": SCHEMA, "store": store.place.label, "plans": [_entry(store, row) for row in rows]}
+        {
+            "schema": SCHEMA,
+            "store": store.place.label,
+            "plans": [_entry(store, row) for row in rows],
+            "refused_folders": refused,
+        }
     )
 
 
