@@ -4,8 +4,10 @@ What is signed is the plan together with its place in the store: a good plan is 
 """
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from numaplan.common import MachineLacksError, UsageError, temporary_folder
@@ -17,6 +19,7 @@ LIMIT = 64 << 10  # bytes of a signature
 _MOST_SIGNERS = 4 << 20
 _SECONDS = 20.0
 _TOOL = "ssh-keygen"
+_NAMESPACES = re.compile(rb'\s*\S+\s+(?:[^"\s]|"[^"]*")*?\bnamespaces="([^"]*)"', re.IGNORECASE)
 
 
 class Signatures:
@@ -53,7 +56,7 @@ class Signatures:
         where = "/".join(parts)
         allowed = self._allowed()
         with temporary_folder("numaplan-signature-") as folder:
-            (folder / "allowed").write_bytes(allowed)
+            (folder / "allowed").write_bytes(_for_plans(allowed))
             (folder / "signature").write_bytes(signature)
             files = ["-f", str(folder / "allowed"), "-s", str(folder / "signature")]
             found = _run(["find-principals", *files], b"")
@@ -65,7 +68,8 @@ class Signatures:
             words = ["verify", *files, "-I", names[0], "-n", NAMESPACE]
             done = _run(words, _message(parts, data))
         if done.returncode:
-            raise RefusedError(f"{where}: its signature is wrong: {_said(done)}", "put it there again")
+            said = _said(done).replace(f"{folder / 'allowed'}:", f"{self._signers}:")
+            raise RefusedError(f"{where}: its signature is wrong: {said}", "put it there again")
         return names[0]
 
     def _allowed(self) -> bytes:
@@ -78,6 +82,21 @@ class Signatures:
             raise RefusedError(
                 f"no file of those who may sign: {path}", "write one, or give --signers"
             ) from None
+
+
+def _for_plans(allowed: bytes) -> bytes:
+    """An allowed-signers file without the lines that are for other things, such as git.
+
+    `ssh-keygen` looks no further than the first line with a key: another with the same key may be for plans.
+    """
+    lines = allowed.split(b"\n")
+    return b"\n".join(line if _is_for_plans(line) else b"" for line in lines)
+
+
+def _is_for_plans(line: bytes) -> bool:
+    found = _NAMESPACES.match(line)
+    patterns = found[1].decode(errors="replace").split(",") if found else ["*"]
+    return any(fnmatchcase(NAMESPACE, pattern.strip()) for pattern in patterns)
 
 
 def _usual_signers() -> str:

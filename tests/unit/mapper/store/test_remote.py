@@ -8,6 +8,7 @@ import pytest
 
 from numaplan.common import MachineLacksError, UsageError
 from numaplan.mapper.store import remote
+from numaplan.mapper.store.listing import older_than, rows_of
 from numaplan.mapper.store.opening import open_store
 from numaplan.mapper.store.store import PlanStore
 from tests.support.commands import needs, one_line_error, run, succeed
@@ -131,3 +132,24 @@ def test_commands_at_an_address(tmp_path: Path) -> None:
     bare = run("nlaunch", "--auto", *words, "true")  # for another machine
     assert bare.returncode == 0 and b"runs without" in bare.stderr
     assert b"dropped" in succeed("nmap", "store", "drop", *words, "--older-than", "0")
+
+
+def test_a_key_that_may_sign_other_things_under_another_name(site: Site) -> None:
+    put(site.store(0), key_of())
+    public = site.keys[0].with_suffix(".pub").read_text()
+    for other in ('git@site namespaces="git"', 'old@site valid-before="20200101"', "one@site,two@site"):
+        site.signers.write_text(f'{other} {public}who@site namespaces="numaplan-plan" {public}')
+        assert found(site.store(), key_of()).stored, other
+    site.signers.write_text(f'git@site namespaces="git" {public}')
+    refused(site, "not signed by anyone")
+    site.signers.write_text(f'who@site namespaces="numaplan-*" {public}')
+    assert found(site.store(), key_of()).stored
+
+
+def test_age_drops_no_plan_of_which_it_is_not_known(site: Site) -> None:
+    put(site.store(0), key_of())
+    site.signers.unlink()
+    (row,) = rows_of(site.store())
+    assert row.state == "refused" and not older_than([row], 0)
+    site.allow(0)
+    assert rows_of(site.store())[0].state == "unused"
