@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..recording.runs import RecordedRun
 
 _BACKENDS = "auto|pebs|ibs|spe|faults|emulate|lab"
-_MODELLED = ("emulate", "lab")  # their caches are modelled
+_REAL = ("pebs", "ibs", "spe", "faults")  # the machine and its caches are as they are
 _LARGEST_PID = 1 << 22
 
 
@@ -239,11 +239,17 @@ class RecordCommand(Command, frozen=True):
         )
 
     def _backend(self) -> str:
-        if self.for_footprint and self.backend not in ("auto", *_MODELLED):
-            raise UsageError(
-                f"--for-footprint with {self.backend}: its caches are real", "record with --backend emulate"
-            )
-        return "emulate" if self.for_footprint and self.backend == "auto" else self.backend
+        given = {
+            "--machine": self.machine != "local" and "machine is",
+            "--no-cache": not self.cache and "caches are",
+            "--for-footprint": self.for_footprint and "caches are",
+        }
+        for option, real in given.items():
+            if real and self.backend in _REAL:
+                raise UsageError(
+                    f"{option} with {self.backend}: its {real} real", "record with --backend emulate"
+                )
+        return "emulate" if any(given.values()) and self.backend == "auto" else self.backend
 
     def _backend_options(self) -> dict[str, str]:
         options = _assignments(self.settings)

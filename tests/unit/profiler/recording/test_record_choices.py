@@ -9,6 +9,7 @@ from numaplan.profiler.backends.base import PerfChoices
 from numaplan.profiler.commands.record import RecordCommand
 from numaplan.profiler.recording.outcome import too_few, wanted_samples
 from numaplan.profiler.recording.record import RecordOptions, check_target
+from tests.support.commands import one_line_error, run
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,28 @@ def test_wrong_options_are_named(wrong: dict[str, object]) -> None:
     option = {"pids": "--pid", "max_size": "--max-size"}.get(next(iter(wrong)), f"--{next(iter(wrong))}")
     with pytest.raises(UsageError, match=option):
         RecordCommand(**wrong).choices()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [
+        ("--machine", {"machine": "4x2"}),
+        ("--no-cache", {"cache": False}),
+        ("--for-footprint", {"for_footprint": "1G"}),
+    ],
+)
+@pytest.mark.parametrize("backend", ["faults", "pebs"])
+def test_what_is_real_is_not_modelled(option: str, given: dict[str, object], backend: str) -> None:
+    command = RecordCommand(argv=["true"], backend=backend, **given)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=f"{option} with {backend}"):
+        command.run()
+
+
+@pytest.mark.parametrize("words", [["--machine", "4x2"], ["--no-cache"]])
+def test_what_is_modelled_is_emulated(words: list[str]) -> None:
+    """Where a sampler or hint faults work, `auto` takes those, whose accesses are not of that machine."""
+    said = one_line_error(run("nprof", "record", *words, "--duration", "1s", "--", "true"), "nprof", 2)
+    assert "--duration: emulation cannot do this" in said
 
 
 @pytest.mark.parametrize(
