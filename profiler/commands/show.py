@@ -27,8 +27,11 @@ def show_info(facts: dict[str, Any]) -> None:
     grid = Table.grid(padding=(0, 2))
     nodes = f"{machine['nodes']} node{'s' * (machine['nodes'] != 1)}"
     grid.add_row("machine", f"{machine['name']}: {nodes}, {machine['cpus']} cpus")
-    grid.add_row("backend", f"{facts['backend']}, period {facts['period']} ({facts['backend_why']})")
-    grid.add_row("duration", f"{_duration(facts)}, exit code {facts['exit_code']}")
+    period = f", period {facts['period']}" if facts["period"] else ""
+    grid.add_row("backend", f"{facts['backend']}{period} ({facts['backend_why']})")
+    # A recording from elsewhere does not tell how the program ended.
+    ended = "" if facts["exit_code"] is None else f", exit code {facts['exit_code']}"
+    grid.add_row("duration", f"{_duration(facts)}{ended}")
     if facts["footprint"]:
         grid.add_row("memory", _footprint(facts))
     if facts["part"]:

@@ -126,8 +126,9 @@ def _nothing(name: str, found: Accesses) -> UsageError:
     events = ", ".join(dict.fromkeys(found.facts.events)) or "none"
     count = found.facts.header["records"].get(SAMPLE, 0)
     left_out = f"; {found.of_kernel} of them are of kernel memory or the idle task" if found.of_kernel else ""
+    damage = f"; {found.facts.warnings[0].removeprefix(f'{name}: ')}" if found.facts.warnings else ""
     return UsageError(
-        f"{name}: no memory access among {count} samples (events: {events}){left_out}",
+        f"{name}: no memory access among {count} samples (events: {events}){left_out}{damage}",
         "record with 'perf mem record' or 'perf record -d -e page-faults'",
     )
 

@@ -13,6 +13,10 @@ from ..trace.reader import Trace
 WANTED = 100_000
 _WANTED_FOR = 32
 _MOST_THREADS = 8
+_FIRST_TOUCHES = (
+    "warning: page faults only, which show who touches memory first, not who shares it:"
+    " no plan is made of them; record with 'perf mem record'"
+)
 
 
 def wanted_samples(threads: int) -> int:
@@ -38,7 +42,7 @@ def summarise(path: Path) -> list[str]:
         f"threads: {_shares(named, total)}{f' and {more} more' if more else ''}",
     ]
     warnings = [f"warning: {meta['warnings']}"] if meta.get("warnings") else []
-    few = too_few(total, len(threads), meta)
+    few = _FIRST_TOUCHES if _is_of_faults(meta, events) else too_few(total, len(threads), meta)
     return [*lines, *warnings, *([few] if few else [])]
 
 
@@ -60,6 +64,11 @@ def too_few(samples: int, threads: int, meta: dict[str, str]) -> str:
         return f"{few}: record with --period {_rounded(period * samples // wanted)}"
     all_of_them = " with --period 1" if period > 1 else ""
     return f"{few}: record a longer run{all_of_them}"
+
+
+def _is_of_faults(meta: dict[str, str], events: Iterable[str]) -> bool:
+    """Whether a recording from elsewhere has page faults only; here, the choice of a backend says so."""
+    return meta.get("backend") == "import" and {*events} == {"fault"}
 
 
 def _rounded(period: int) -> int:

@@ -46,7 +46,7 @@ def describe(trace: Trace) -> dict[str, Any]:
         "part": {name: meta[name] for name in PART_FACTS if name in meta},
         "messages": _messages(trace),
         "job": {name: meta[name] for name in JOB_FACTS if name in meta},
-        "exit_code": int(meta.get("exit_code", "0")),
+        "exit_code": int(meta["exit_code"]) if "exit_code" in meta else None,
         "version": meta.get("version", ""),
         "machine": {
             "name": trace.machine.name,

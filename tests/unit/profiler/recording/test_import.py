@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import lzma
 import random
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from numaplan.common import NumaplanError, UsageError
 from numaplan.machine import Machine
+from numaplan.profiler.commands.main import main
 from numaplan.profiler.perfdata.accesses.event_kinds import event_codes
 from numaplan.profiler.recording.importing import import_recordings
 from numaplan.profiler.trace.reader import Trace
@@ -113,6 +115,29 @@ def test_a_damaged_description_of_the_machine(
 def test_a_place_for_the_trace_is_asked_for_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no folder"):
         import_recordings([str(tmp_path / "no.data")], tmp_path / "missing" / "trace.db")
+
+
+def test_damage_is_named_where_no_access_is_left(tmp_path: Path) -> None:
+    builder = Builder([Event(("tid", "time"), name="cycles")])
+    builder.sample(0, {})
+    (tmp_path / "perf.data").write_bytes(builder.file()[:-4])
+    with pytest.raises(UsageError, match=r"among 1 samples \(.*\); feature .* beyond the end"):
+        import_recordings([str(tmp_path / "perf.data")], tmp_path / "trace.db")
+
+
+def test_page_faults_alone_make_no_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    builder = Builder([Event(("tid", "time", "addr"), name="page-faults")])
+    for tid in (50, 51):
+        builder.sample(0, {"pid": 50, "tid": tid, "time": 2000 + tid, "addr": 0x10000 * tid})
+    (tmp_path / "perf.data").write_bytes(builder.file())
+    output = str(tmp_path / "trace.db")
+    assert main(["import", str(tmp_path / "perf.data"), "-o", output]) == 0
+    said = capsys.readouterr().err
+    assert "page faults only" in said and "perf mem record" in said and "longer run" not in said
+    assert main(["info", output]) == 0
+    assert "exit code" not in (shown := capsys.readouterr().out) and "period" not in shown
+    assert main(["info", "--json", output]) == 0
+    assert json.loads(capsys.readouterr().out)["exit_code"] is None
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
