@@ -73,8 +73,15 @@ class PutCommand(StoreCommand, frozen=True, kw_only=True):
 
     def run(self) -> None:
         from ..plan_file.plan import Plan
+        from ..store.places import is_remote, store_address
         from ..store.putting import parts_for
 
+        address = store_address(self.store, os.environ)
+        if self.sign and not is_remote(address):
+            raise UsageError(
+                f"--sign with {address}: nothing is signed in a folder, which its owner vouches for",
+                "leave it out, or name a store elsewhere (file:// for a folder of signed plans)",
+            )
         plan = Plan.load(self.plan)
         parts, key = parts_for(plan, self.app, os.environ, self.run_class, self.threads)
         where = self.opened(self.sign).put(parts, plan)

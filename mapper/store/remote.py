@@ -1,6 +1,7 @@
 """A store at an address that fsspec knows (s3://, sftp://, https://, file://): signed plans only."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -8,10 +9,12 @@ from typing import Any, TypeVar
 from numaplan.common import MachineLacksError, NumaplanError
 
 from .folders import RefusedError
-from .signatures import LIMIT as SIGNATURE_LIMIT, Signatures
+from .signatures import LIMIT as SIGNATURE_LIMIT, Signatures, WrongSignatureError
 
 PATIENCE_S = 10.0  # for one answer
 _SIGNATURE = ".sig"
+_TRIES = 3
+_PAUSE_S = 0.2  # between them
 T = TypeVar("T")
 
 
@@ -29,14 +32,20 @@ class RemotePlace:
 
     def read(self, parts: Sequence[str], limit: int) -> tuple[bytes, float]:
         """See Place: only what is signed is trusted."""
-        path = self._path(parts)
-        data = self._answer(lambda: self._content(path, limit))
-        try:
-            signature = self._answer(lambda: self._content(path + _SIGNATURE, SIGNATURE_LIMIT))
-        except FileNotFoundError:
-            raise RefusedError(f"{self._name(parts)}: it is not signed", "put it there again") from None
-        self._signatures.check(parts, data, signature)
-        return data, self._answer(lambda: self._moment(path))
+        pair = self._pair(parts, limit)
+        for _ in range(_TRIES):
+            try:
+                self._signatures.check(parts, *pair)
+                break
+            except WrongSignatureError:
+                # Plan and signature are two files: somebody may be putting them there just now.
+                time.sleep(_PAUSE_S)
+                before, pair = pair, self._pair(parts, limit)
+                if pair == before:
+                    raise
+        else:
+            raise RefusedError(f"{self._name(parts)}: it changes all the time", "try it again")
+        return pair[0], self._answer(lambda: self._moment(self._path(parts)))
 
     def names(self, parts: Sequence[str], most: int) -> list[str]:
         """See Place."""
@@ -70,6 +79,15 @@ class RemotePlace:
             with suppress(FileNotFoundError):
                 self._answer(lambda one=one: self._files.rm_file(one))  # type: ignore[misc]
 
+    def _pair(self, parts: Sequence[str], limit: int) -> tuple[bytes, bytes]:
+        """A plan and its signature, as they are just now."""
+        path = self._path(parts)
+        data = self._answer(lambda: self._content(path, limit))
+        try:
+            return data, self._answer(lambda: self._content(path + _SIGNATURE, SIGNATURE_LIMIT))
+        except FileNotFoundError:
+            raise RefusedError(f"{self._name(parts)}: it is not signed", "put it there again") from None
+
     def _content(self, path: str, limit: int) -> bytes:
         with self._files.open(path, "rb") as file:
             data = bytes(file.read(limit + 1))
@@ -99,7 +117,13 @@ def _opened(address: str) -> tuple[Any, str]:
         raise MachineLacksError(
             f"{address}: fsspec is not installed", "pip install 'numaplan[remote]', or name a folder"
         ) from None
-    files, path = fsspec.core.url_to_fs(address, use_listings_cache=False)
+    try:
+        files, path = fsspec.core.url_to_fs(address, use_listings_cache=False)
+    except (ImportError, ValueError) as error:  # of what is missing here, nothing is asked there
+        text = " ".join(str(error).split())[:300]
+        raise MachineLacksError(
+            f"{address}: {text}", "install what fsspec needs for such addresses, or name a folder"
+        ) from error
     return files, str(path).rstrip("/")
 
 

@@ -22,6 +22,10 @@ _TOOL = "ssh-keygen"
 _NAMESPACES = re.compile(rb'\s*\S+\s+(?:[^"\s]|"[^"]*")*?\bnamespaces="([^"]*)"', re.IGNORECASE)
 
 
+class WrongSignatureError(RefusedError):
+    """Somebody signed who may, but something else."""
+
+
 class Signatures:
     """Who may sign, and what we sign with.
 
@@ -52,7 +56,10 @@ class Signatures:
         return done.stdout
 
     def check(self, parts: Sequence[str], data: bytes, signature: bytes) -> str:
-        """Who signed a file of the store; raises RefusedError where nobody did who may."""
+        """Who signed a file of the store; raises RefusedError where nobody did who may.
+
+        WrongSignatureError: somebody did, but not this text in this place.
+        """
         where = "/".join(parts)
         allowed = self._allowed()
         with temporary_folder("numaplan-signature-") as folder:
@@ -69,7 +76,7 @@ class Signatures:
             done = _run(words, _message(parts, data))
         if done.returncode:
             said = _said(done).replace(f"{folder / 'allowed'}:", f"{self._signers}:")
-            raise RefusedError(f"{where}: its signature is wrong: {said}", "put it there again")
+            raise WrongSignatureError(f"{where}: its signature is wrong: {said}", "put it there again")
         return names[0]
 
     def _allowed(self) -> bytes:

@@ -114,8 +114,31 @@ def test_one_that_does_not_answer(site: Site, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_address_of_nothing() -> None:
-    with pytest.raises(MachineLacksError, match="no-such-kind"):
+    with pytest.raises(MachineLacksError, match="no-such-kind") as caught:
         open_store("no-such-kind://x")
+    assert "install" in caught.value.hint
+
+
+def test_a_reader_waits_for_one_who_is_putting_a_plan(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, key = site.store(0), key_of()
+    put(store, key)
+    files, root = fsspec.core.url_to_fs(site.address)
+    file = f"{root}/{'/'.join(store.parts(key, MACHINE))}.json"
+    old = files.cat_file(file)
+    put(store, key, small_plan(3))
+    new = files.cat_file(file)
+    files.pipe_file(file, old)  # the new signature is there, the new plan not yet
+    refused(site, "signature is wrong")
+    monkeypatch.setattr(remote.time, "sleep", lambda _: files.pipe_file(file, new))
+    result = found(site.store(), key)
+    assert result.stored and result.stored.plan == small_plan(3)
+
+
+def test_nothing_is_signed_in_a_folder(tmp_path: Path) -> None:
+    small_plan(build="").save(tmp_path / "plan.json")
+    words = ("--store", tmp_path / "plans", "--sign", "key", tmp_path / "plan.json", "--", "true")
+    assert "--sign with" in one_line_error(run("nmap", "store", "put", *words), "nmap", 2)
+    assert not (tmp_path / "plans").exists()
 
 
 def test_commands_at_an_address(tmp_path: Path) -> None:
