@@ -45,12 +45,15 @@ def import_recordings(
     memory access, MachineLacksError for hardware traces that only perf can decode.
     """
     check_output(output)
+    _check_once(names)
     with temporary_folder("numaplan-import-") as folder:
         parts = []
         for number, name in enumerate(names):
             progress(f"reading {name}", number / len(names))
             parts.append(_read(name, folder, number, progress, KEPT // len(names)))
-        chosen, doubt = (machine, "") if machine else _described(shown(names[0]), parts)
+        chosen, doubt = (
+            (machine, _too_small(machine, parts)) if machine else _described(shown(names[0]), parts)
+        )
         shifts, unclear = _clock_shifts([part.facts for part in parts])
         parts = [part.moved(shift) for part, shift in zip(parts, shifts, strict=True)]
         start = min(part.start for part in parts)
@@ -75,6 +78,24 @@ def _described(name: str, parts: Sequence[Accesses]) -> tuple[Machine, str]:
     machine, problem = machine_of(parts[0].facts, max(part.last_cpu for part in parts))
     taken = f"taken as one node, --machine says what it is ({problem})"
     return machine, f"{name}: the machine's description is damaged: {taken}" if problem else ""
+
+
+def _too_small(machine: Machine, parts: Sequence[Accesses]) -> str:
+    """A warning where samples are of cpus that the machine which the user named does not have."""
+    last = max(part.last_cpu for part in parts)
+    if last in machine.node_of_cpu:
+        return ""
+    return f"--machine {machine.name} has no cpu {last}: of samples on cpus that it has not no node is known"
+
+
+def _check_once(names: Sequence[str]) -> None:
+    """Raise UsageError for a recording that is given twice: each of its samples would count twice."""
+    seen = set[str]()
+    for name in names:
+        path = name if name == "-" else os.path.realpath(name)
+        if path in seen:
+            raise UsageError(f"{shown(name)}: given twice", "name each recording once")
+        seen.add(path)
 
 
 def _numbered(parts: Sequence[Accesses]) -> list[Accesses]:

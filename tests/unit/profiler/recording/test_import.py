@@ -125,6 +125,22 @@ def test_damage_is_named_where_no_access_is_left(tmp_path: Path) -> None:
         import_recordings([str(tmp_path / "perf.data")], tmp_path / "trace.db")
 
 
+def test_a_machine_without_the_cpus_that_were_seen(tmp_path: Path) -> None:
+    path, trace_path = tmp_path / "perf.data", tmp_path / "trace.db"
+    path.write_bytes(recording().file())
+    import_recordings([str(path)], trace_path, machine=Machine.load("1x2"))
+    with Trace.open(trace_path) as trace:
+        assert "--machine 1x2 has no cpu 3" in trace.meta["warnings"]
+
+
+def test_a_recording_counts_once(tmp_path: Path) -> None:
+    path = tmp_path / "perf.data"
+    path.write_bytes(recording().file())
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(UsageError, match="given twice"):
+        import_recordings([str(path), str(tmp_path / "link")], tmp_path / "trace.db")
+
+
 def test_page_faults_alone_make_no_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     builder = Builder([Event(("tid", "time", "addr"), name="page-faults")])
     for tid in (50, 51):
