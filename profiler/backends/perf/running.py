@@ -114,6 +114,7 @@ def run_attached(
         try:
             perf.enable()
         except MachineLacksError as error:
+            check_processes(pids, str(error))
             raise MachineLacksError(f"perf cannot record: {error}", "see 'nprof doctor'") from error
         start_ns = time.monotonic_ns()
         switch = Switch(part, perf.turn)
@@ -122,6 +123,25 @@ def run_attached(
         messages = perf.stop()
         check_space(output.parent)
         return PerfRun(code, -1, start_ns, messages, switch.spans if part.by_switch else None)
+
+
+def check_processes(pids: Sequence[int], said: str) -> None:
+    """Raise what is wrong with processes that perf could not record: its words tell of privileges only.
+
+    Raises UsageError for one that ended, MachineLacksError for one of another user.
+    """
+    for pid in pids:
+        try:
+            owner = os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116
+        except OSError:
+            owner = -1
+        if owner < 0 or (len(pids) == 1 and "No such process" in said):
+            raise UsageError(f"process {pid} ended before it was recorded", "give the id of one that runs")
+        if os.geteuid() not in (0, owner):
+            raise MachineLacksError(
+                f"process {pid} is another user's (or not to be looked into): perf may not record it",
+                "record it as that user, or as root",
+            )
 
 
 @contextmanager
