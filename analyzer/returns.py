@@ -1,9 +1,10 @@
 """Who comes back to memory: the thread that was there before, or another.
 
 A page is visited, left, and visited again. Of memory that was made at one place in the code, the visits show
-how it is used: each thread comes back to its part, threads come back to it more or less, as those of a pool
-do that split up the work as it comes, or it is anybody's, which a table for all is, too. Memory whose pages
-have the same few visitors from the beginning to the end is a part of these, where threads keep to partners.
+how it is used: each thread comes back to its part (others may look into it), threads come back to it more or
+less, as those of a pool do that split up the work as it comes, or it is anybody's, which a table for all is,
+too. Memory whose pages have the same few visitors from the beginning to the end is a part of these, where
+threads keep to partners.
 """
 
 from typing import NamedTuple
@@ -21,6 +22,7 @@ MOST = 1 << 21  # samples that are looked at; of more, those of some of the page
 APART = 64  # of the run: samples of a page that are nearer to each other are of one visit
 FEW = 50  # visits after another one, below which nothing is said of a place in the code
 COMES_BACK = 0.85  # of the visits after one's own, that must be one's own again
+MAIN = 0.65  # of the later visits, that must be by who came most before, where others look into one's part
 CHANCE = 2.0  # times as often as by chance, up to which memory is anybody's
 FAR = 4  # of the run: a part of it that two visits of a page are apart at least to be far from each other
 PAIRS = 500  # of such visits, below which nothing is said of who shares a page
@@ -107,7 +109,8 @@ def page_returns(trace: Trace, samples: TraceSamples, lane: Ints) -> Returns:
     used = np.zeros((lanes, max(found.sites, 1)))
     np.add.at(used, (found.lane[shared], found.site[shared]), 1.0)
     made = np.bincount(found.lane, minlength=lanes)
-    anybodys, back = told & (kept <= CHANCE * chance), told & (kept >= COMES_BACK)
+    anybodys = told & (kept <= CHANCE * chance)
+    back = told & ((kept >= COMES_BACK) | (kept_to_main(visits, found.sites) >= MAIN))
     own = _shares(used[:, : found.sites], told, anybodys, back & ~anybodys, made)
     same = told & shared_by_the_same(visits, found.sites, APART * found.apart)
     together = _shares(used[:, : found.sites], told, anybodys & ~same, back & ~anybodys | same, made)
@@ -134,6 +137,28 @@ def returns_of(visits: Visits) -> tuple[Ints, Ints, Ints]:
     page, _, thread, site = visits
     after = (page[1:] == page[:-1]) & (thread[1:] >= 0) & (thread[:-1] >= 0)
     return thread[:-1][after], thread[1:][after], site[1:][after]
+
+
+def kept_to_main(visits: Visits, sites: int) -> Floats:
+    """(sites,) of the later half of each page's visits, how many are by who made most of the earlier half.
+
+    Near 1 for memory of which each thread has its part, though others look into it: a vector by which a
+    sparse matrix is multiplied, a matrix that is transposed. 0 where too few are known.
+    """
+    page, _, thread, site = (column[visits.thread >= 0] for column in visits)
+    first = np.flatnonzero(np.append(True, page[1:] != page[:-1])[: len(page)])
+    counts = np.diff(np.append(first, len(page)))
+    number = np.repeat(np.arange(len(first)), counts)
+    early = np.arange(len(page)) - first[number] < counts[number] // 2
+    lanes = int(thread.max(initial=0)) + 1
+    keys, times = np.unique((number * lanes + thread)[early], return_counts=True)
+    main = np.full(len(first), -1)
+    order = np.argsort(times, kind="stable")
+    main[keys[order] // lanes] = keys[order] % lanes  # the last one written came most
+    late = ~early & (main[number] >= 0)
+    made = np.bincount(site[late], minlength=sites)
+    same = np.bincount(site[late & (thread == main[number])], minlength=sites)
+    return np.where(made >= FEW, same / np.maximum(made, 1), 0.0)
 
 
 def visits_of(page: Ints, time: Ints, thread: Ints, site: Ints, apart: float) -> Visits:

@@ -36,6 +36,7 @@ STRETCHES = 16  # of a thread's life; even ones are one part, odd ones the other
 FEW = 50  # samples of a thread, below which nothing is said of it
 OWN = 0.25  # share of its places that must be its own for a thread to have a role
 TEAM = 0.6  # median of them, of threads that share memory and lines with the same few others throughout
+BOUND = 0.7  # median of whom they exchange lines with, of threads that hand anybody's memory to the same few
 KEPT = 0.4  # the same of whom it exchanges lines with; by chance it is up to a quarter in a pool
 MOSTLY = 0.75  # of its accesses to memory that somebody comes back to, where each must come back to its own
 
@@ -77,10 +78,12 @@ class Roles(msgspec.Struct, frozen=True):
         return answer
 
     def _in_teams(self, workers: NDArray[np.bool_]) -> bool:
-        """Whether threads of which others come to their memory share it with the same ones all the time."""
+        """Whether threads of which others come to their memory share it with the same ones all the time, or
+        hand on what comes to them (blocks that a pipeline allocates and frees) to the same ones."""
         if self.partners is None or not workers.any():
             return False
-        return all(float(np.median(of[workers])) >= TEAM for of in (self.own, self.partners))
+        own, partners = (float(np.median(of[workers])) for of in (self.own, self.partners))
+        return (own >= TEAM and partners >= TEAM) or partners >= BOUND
 
     def _with_partners(self) -> bool:
         """Whether threads other than first ones exchange lines with the same ones, as far as it is known."""

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from numaplan.analyzer import TraceSamples, thread_roles
+from numaplan.analyzer import Roles, TraceSamples, thread_roles
 from numaplan.analyzer.communication.transfers import Transfers
 from numaplan.analyzer.partners import pairs_kept, partners_kept
-from numaplan.analyzer.roles import KEPT
+from numaplan.analyzer.roles import KEPT, TEAM
 from numaplan.profiler import Trace
 from tests.support.traces import write_trace
 
@@ -138,14 +139,13 @@ def test_small_blocks_that_share_pages_do_not_make_a_pool_of_partners(who: objec
     assert found[1:] == [who is pairs] * WORKERS
 
 
-@pytest.mark.parametrize(("who", "keeps"), [(pairs, True), (queue, False)])
-def test_partners_that_visit_the_same_pages_are_no_pool(who: object, keeps: bool, tmp_path: Path) -> None:
-    """Either of two threads takes each page of a part, whenever both go through it once more."""
-    sweeps, pages, page_bytes, start = 16, 400, 4096, 1 << 24
+def roles_in_blocks(path: Path, who: object, owner: NDArray[np.int64], sweeps: int, pages: int) -> Roles:
+    """Of threads that exchange lines like `who`; owner: who sweeps over each page of a block of main's."""
+    page_bytes, start = 4096, 1 << 24
     sweep, page = (part.ravel() for part in np.mgrid[:sweeps, :pages])
     samples = {
         "time_ns": (sweep * pages + page) * 12 + 20,
-        "thread": 1 + page * 4 // pages + 4 * RNG.integers(2, size=len(page)),
+        "thread": owner,
         "addr": start + page * page_bytes,
         "is_write": True,
         "region": 0,
@@ -156,12 +156,31 @@ def test_partners_that_visit_the_same_pages_are_no_pool(who: object, keeps: bool
         (i, "p0", f"0.{i}" if i else "0", i + 1, 1, "x", 10 if i else 0, -1) for i in range(WORKERS + 1)
     ]
     regions = [(0, "p0", "heap", "app+0x10", "", start, pages * page_bytes, 0, 1, 0, -1)]
-    write_trace(
-        tmp_path / "t.db", samples, threads, regions, {"period": 1, "transfers": "all"}, transfers=transfers
-    )
-    with Trace.open(tmp_path / "t.db") as trace:
-        found = thread_roles(trace, TraceSamples(trace))
+    write_trace(path, samples, threads, regions, {"period": 1, "transfers": "all"}, transfers=transfers)
+    with Trace.open(path) as trace:
+        return thread_roles(trace, TraceSamples(trace))
+
+
+@pytest.mark.parametrize(("who", "keeps"), [(pairs, True), (queue, False)])
+def test_partners_that_visit_the_same_pages_are_no_pool(who: object, keeps: bool, tmp_path: Path) -> None:
+    """Either of two threads takes each page of a part, whenever both go through it once more."""
+    sweeps, pages = 16, 400
+    page = np.tile(np.arange(pages), sweeps)
+    owner = 1 + page * 4 // pages + 4 * RNG.integers(2, size=len(page))
+    found = roles_in_blocks(tmp_path / "t.db", who, owner, sweeps, pages)
     assert found.returns is not None and set(found.returns[1:].tolist()) == {0.0}
+    assert found.keeps[1:].tolist() == [keeps] * WORKERS
+
+
+@pytest.mark.parametrize(("who", "keeps"), [(pairs, True), (queue, False)])
+def test_partners_that_hand_on_what_is_anybodys_are_no_pool(who: object, keeps: bool, tmp_path: Path) -> None:
+    """Which thread has a block is chance, as it is allocated and freed for each piece of work; to whom it
+    goes on is not."""
+    sweeps, pages = 16, 400
+    owner = RNG.integers(1, WORKERS + 1, sweeps * pages)
+    found = roles_in_blocks(tmp_path / "t.db", who, owner, sweeps, pages)
+    assert found.returns is not None and set(found.returns[1:].tolist()) == {0.0}
+    assert float(found.own[1:].max()) < TEAM
     assert found.keeps[1:].tolist() == [keeps] * WORKERS
 
 

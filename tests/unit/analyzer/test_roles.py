@@ -53,6 +53,12 @@ def of_two_for_a_while(sweep: Array, page: Array, rng: np.random.Generator) -> A
     return two ^ rng.integers(0, 2, len(page))
 
 
+def looked_into(_sweep: Array, page: Array, rng: np.random.Generator) -> Array:
+    """Each thread has its part, into which others look now and then, as into a vector by a sparse matrix."""
+    others = rng.random(len(page)) < 0.2
+    return np.where(others, rng.integers(0, THREADS, len(page)), page * THREADS // PAGES)
+
+
 def keeps_of(path: Path, who: Shares, *, table: float = 0.0, own: float = 0.0) -> list[bool]:
     """Of threads that sweep over pages of main's, look up a table of main's, and use memory of their own.
 
@@ -122,6 +128,10 @@ def test_who_comes_back_to_a_part_has_a_role_beside_a_table_too(table: float, tm
 def test_who_shares_a_part_with_the_same_one_all_the_time_has_a_role(who: Shares, tmp_path: Path) -> None:
     assert keeps_of(tmp_path / "t.db", who) == [True] * THREADS
     assert keeps_of(tmp_path / "o.db", who, table=2.0) == [True] * THREADS
+
+
+def test_who_has_a_part_that_others_look_into_has_a_role(tmp_path: Path) -> None:
+    assert keeps_of(tmp_path / "t.db", looked_into) == [True] * THREADS
 
 
 @pytest.mark.parametrize("who", [as_it_comes, split_up, of_two_for_a_while])
