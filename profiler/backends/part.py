@@ -10,6 +10,8 @@ from signal import SIGUSR2
 
 from numaplan.common import UsageError
 
+from .told import act_by, program_ended
+
 
 @dataclass(frozen=True)
 class RecordedPart:
@@ -84,29 +86,46 @@ class Switch:
         self._events: SimpleQueue[bool] = SimpleQueue()  # a signal; False: the program has ended
         # A daemon, as the others here: a signal that comes while it starts must not leave us waiting for it.
         self._thread = threading.Thread(target=self._run, name="recording switch", daemon=True)
+        self._settled = threading.Event()
         self._on = False
         self.spans: list[tuple[int, int]] = []
+        if part.on_signal:
+            act_by(self._signal)
 
     @property
     def signals(self) -> dict[int, Callable[[], None]]:
         """What to do with signals to us that are not for the program."""
-        return {SIGUSR2: lambda: self._events.put(True)} if self._part.on_signal else {}
+        return {SIGUSR2: self._signal} if self._part.on_signal else {}
+
+    def _signal(self) -> None:
+        self._events.put(True)
 
     def begin(self) -> None:
-        """The program runs."""
+        """The program runs, or is about to: what came before is acted on when this returns."""
         self._thread.start()
+        self._settled.wait()
 
     def end(self) -> None:
         """The program has ended."""
+        if self._part.on_signal:
+            program_ended()
         self._events.put(False)
         if self._thread.is_alive():
             self._thread.join()
 
     def _run(self) -> None:
+        try:
+            self._until_end()
+        finally:
+            self._settled.set()
+
+    def _until_end(self) -> None:
         skip = self._part.skip_seconds
         change: float | None = None if self._part.on_signal else time.monotonic() + skip
         taken = False
         while True:
+            if self._events.empty():
+                self._settled.set()
             try:
                 left = None if change is None else max(0.0, change - time.monotonic())
                 goes_on = self._events.get(timeout=left)

@@ -18,6 +18,7 @@ from numaplan.common import (
     write_document,
 )
 
+from ..backends.told import told_by_signal
 from .amounts import seconds, size, time_or_accesses
 from .doctor import recorded_tree
 from .misplaced import misplaced_options
@@ -128,6 +129,10 @@ class RecordCommand(Command, frozen=True):
     ] = None
 
     def run(self) -> int:
+        with told_by_signal(self.on_signal):
+            return self._run()
+
+    def _run(self) -> int:
         from ..recording.record import command_line
         from ..recording.runs import record_runs, summary_document
 

@@ -25,6 +25,7 @@ from ..backends.base import (
 from ..backends.choice import choose_backend
 from ..backends.part import RecordedPart
 from ..backends.perf.kernel_files import ROOT, read_text
+from ..backends.told import await_program
 from ..debug.dwarf.debug_file import check_servers
 from ..identity.elf import elf_facts
 from ..identity.environment import prepare
@@ -97,6 +98,7 @@ def record(
     output cannot be written, no sample seen), MachineLacksError (the backend does not work here).
     """
     options = options or RecordOptions()
+    await_program()
     check_target(argv, options)
     if argv:
         find_program(argv)

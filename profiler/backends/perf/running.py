@@ -232,9 +232,9 @@ class _Watch:
                 if self._part.by_switch:
                     self.perf.turn(Turn.NOT_NOW)
                 self.start_ns = time.monotonic_ns()
-                os.write(self._go_in, b"g")
                 if self._part.by_switch:
                     self.switch.begin()
+                os.write(self._go_in, b"g")
                 self._until_end(self.perf, duration, tick)
         except (OSError, MachineLacksError) as error:
             self.problem = error

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -139,6 +140,36 @@ def test_a_signal_to_us_starts_the_recording(program: Path, backend: list[str], 
         assert pages_of(trace, EARLY) == 0
         assert pages_of(trace, SHARED) == PAGES
         assert trace.meta["on_signal"] == "yes"
+
+
+_TOLD_WHEN_IT_DOES_NOT_RUN = """
+import signal, sys
+from numaplan.profiler.commands import main, record
+from numaplan.profiler.recording import record as recording
+
+def told_before(function):
+    def both(*arguments, **named):
+        signal.raise_signal(signal.SIGUSR2)
+        return function(*arguments, **named)
+    return both
+
+record._say_choice = told_before(record._say_choice)
+recording.write_trace = told_before(recording.write_trace)
+sys.exit(main.main())
+"""
+
+
+def test_a_signal_that_nobody_can_act_on_loses_nothing(backend: list[str], tmp_path: Path) -> None:
+    words = ["record", *backend, "--on-signal", "-o", str(tmp_path / "t.db"), "--", "sh", "-c", "exit 7"]
+    command = [sys.executable, "-c", _TOLD_WHEN_IT_DOES_NOT_RUN, *words]
+    done = subprocess.run(
+        command, capture_output=True, check=False, env=clean_environment(), timeout=PATIENCE_S
+    )
+    assert done.returncode == 7, done.stderr.decode()
+    assert b"came early: recording begins" in done.stderr
+    assert b"came late: nothing more" in done.stderr
+    with Trace.open(tmp_path / "t.db") as trace:
+        assert trace.rows("SELECT count(*) FROM samples")[0][0] > 0
 
 
 def test_without_a_signal_nothing_is_recorded(backend: list[str], tmp_path: Path) -> None:

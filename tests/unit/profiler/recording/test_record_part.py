@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from queue import SimpleQueue
-from signal import SIGUSR2
+from signal import SIGUSR2, raise_signal
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from numaplan.profiler import Identity, ThreadRecord
 from numaplan.profiler.backends.base import Recording
 from numaplan.profiler.backends.choice import choose_backend
 from numaplan.profiler.backends.part import RecordedPart, Switch, Turn
+from numaplan.profiler.backends.told import told_by_signal
 from numaplan.profiler.commands.record import RecordCommand
 from numaplan.profiler.page_use_block import PageUseBlock
 from numaplan.profiler.recording.spans import GaplessLine, common, cut, union
@@ -84,6 +85,25 @@ def test_by_signals() -> None:
     assert len(switch.spans) == 2
     assert all(0 < start <= end for start, end in switch.spans)
     assert not Switch(RecordedPart(), turns.put).signals
+
+
+@pytest.mark.parametrize("early", [0, 1, 2, 3])
+def test_a_signal_that_comes_early_is_held_and_one_that_comes_late_is_refused(
+    early: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with told_by_signal(True):
+        for _ in range(early):
+            raise_signal(SIGUSR2)
+        switch, turns = switched(RecordedPart(on_signal=True))
+        raise_signal(SIGUSR2)
+        expected = [Turn.NOW, Turn.NOT_NOW][: 1 + early % 2]
+        assert [turns.get(timeout=PATIENCE_S) for _ in expected] == expected
+        switch.end()
+        raise_signal(SIGUSR2)
+    assert turns.empty()
+    said = capfd.readouterr().err.splitlines()
+    assert ["early" in line for line in said] == [True] * early + [False]
+    assert "came late" in said[-1]
 
 
 def test_what_was_to_be_taken_ends_it_though_a_signal_paused_it() -> None:
