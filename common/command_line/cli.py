@@ -30,7 +30,7 @@ def run_command(
 
     def call() -> int | None:
         if no_args_is_help and not arguments:
-            _show_help(prog, lambda: read_command(command, prog, ["--help"], whole=True))
+            _show_help(prog, "nothing", lambda: read_command(command, prog, ["--help"], whole=True))
         return read_command(command, prog, arguments, whole=True).run()
 
     return _framed(call, prog)
@@ -70,7 +70,7 @@ def _run_group(
     )
     _, found = parser.read(arguments)
     if not found:
-        _show_help(prog, lambda: parser.read(["--help"]))
+        _show_help(prog, "no command", lambda: parser.read(["--help"]))
     name, *rest = found
     if name not in group.commands:
         parser.reject("command", name, group.commands)
@@ -80,10 +80,10 @@ def _run_group(
     return read_command(command, f"{prog} {name}", rest).run()
 
 
-def _show_help(prog: str, show: Callable[[], object]) -> NoReturn:
+def _show_help(prog: str, what: str, show: Callable[[], object]) -> NoReturn:
     with suppress(AnsweredError):
         show()
-    raise UsageError("no command given", f"see '{prog} --help'")
+    raise UsageError(f"{what} given", f"see '{prog} --help'")
 
 
 def _framed(call: Callable[[], int | None], prog: str) -> int:

@@ -5,7 +5,7 @@ asked for: the program waits.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,9 +97,9 @@ def launch_checked(launch: CheckedLaunch) -> int:
     with launch_folder({TABLE: table.data}) as workdir:
         attendants = _prepare(launch, workdir, table)
         code = _run(launch, workdir, attendants, table.first.get(launch.root, frozenset()))
+        if attendants.online:
+            _save(attendants.online, request.argv, workdir, code)
         try:
-            if attendants.online:
-                attendants.online.save(request.argv, workdir)
             # Only now: reading and comparing needs imports that would keep the program waiting.
             load_numpy()
             from .finish import Attended, finish
@@ -116,6 +116,14 @@ def launch_checked(launch: CheckedLaunch) -> int:
             fail("nlaunch", str(error) or "not enough memory to say what was applied", code)
             # The program's own: what failed is only ours, but where that is what is asked for.
             return code or int(request.strict)
+
+
+def _save(online: "OnlineSession", argv: Sequence[str], workdir: Path, code: int) -> None:
+    """Write the refined placement, or say why not: what was applied of the plan is told all the same."""
+    try:
+        online.save(argv, workdir)
+    except (NumaplanError, MemoryError) as error:
+        fail("nlaunch", str(error) or "not enough memory to save what was refined", code)
 
 
 def _prepare(launch: CheckedLaunch, workdir: Path, table: PlanTable) -> Attendants:

@@ -41,10 +41,15 @@ def live_events(backend: str, period: int) -> LiveEvents:
 
 def _hardware_events(backend: str, period: int) -> LiveEvents:
     from ..backends.base import PerfChoices
-    from ..backends.perf.event_plan import plan_events
+    from ..backends.perf.event_plan import BARE_METAL, WITH_PMU, plan_events
     from ..backends.perf.hardware_samplers import clock_khz, read_hardware
 
-    plan = plan_events(backend, read_hardware(), period, PerfChoices(), {})
+    try:
+        plan = plan_events(backend, read_hardware(), period, PerfChoices(), {})
+    except MachineLacksError as error:
+        if error.hint != BARE_METAL:
+            raise
+        raise MachineLacksError(error.what, f"{WITH_PMU}; '--sampler faults' works without") from error
     # Only now: trying it takes longer, and where there is none the files of /sys mostly said so.
     from numaplan.machine import Machine
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from numaplan.common import make_console
+from numaplan.common import counted, make_console
 
 from ..find.finding import Finding
 from ..find.findings import Answer
@@ -111,8 +111,8 @@ def _kernel(view: View) -> str:
 
 def summary(view: View) -> str:
     """One line of what was looked at."""
-    threads = sum(len(work.process.threads) for work in view.works)
+    threads = counted(sum(len(work.process.threads) for work in view.works), "thread")
     ran = percent(sum(work.ran for work in view.works))
     count = len(view.works)
     what = f"process {view.works[0].process.pid}" if count == 1 else f"{count} processes"
-    return f"{what}: {threads} threads, {len(view.busy)} busy, {ran} of a cpu over {view.seconds:.1f} s"
+    return f"{what}: {threads}, {len(view.busy):,} busy, {ran} of a cpu over {view.seconds:.1f} s"

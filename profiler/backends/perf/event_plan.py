@@ -12,7 +12,8 @@ from numaplan.common import MachineLacksError, UsageError
 from ..base import PerfChoices
 from .hardware_samplers import Hardware, Pmu, core_pmus, samplers_of, spe_pmus
 
-BARE_METAL = "run on the machine itself, or have the virtual PMU enabled; '--backend emulate' works without"
+WITH_PMU = "run on the machine itself, or have the virtual PMU enabled"
+BARE_METAL = f"{WITH_PMU}; '--backend emulate' works without"
 # The auxiliary event of mem-loads must be in its group but need not sample: its period is out of reach.
 _NEVER = 0x7FFFFFFF
 NO_PHYSICAL = ("physical addresses are for root (CAP_SYS_ADMIN) only", "sudo nprof record …")

@@ -126,6 +126,17 @@ def test_the_exit_code_is_kept_where_there_is_nothing_to_save(code: int, tmp_pat
     assert not saved.exists()
 
 
+def test_what_was_applied_is_told_where_there_is_nothing_to_save(churn: Path, tmp_path: Path) -> None:
+    plan, report = tmp_path / "plan.json", tmp_path / "applied.json"
+    refined(tmp_path, "numaplan", "--overhead", "0.5", "--save", plan, churn, "busy", "1")
+    words = ("--plan", plan, "--online", "excl", "--set", "T=1000", "--report", report)
+    result = run("nlaunch", *words, "--save", tmp_path / "no.json", churn, "busy", "1", stdin=b"")
+    assert result.returncode == 0
+    assert b"error: --save: no thread was seen" in result.stderr
+    assert b"nlaunch: 2/2 threads" in result.stderr
+    assert json.loads(report.read_bytes())["exit_code"] == 0
+
+
 def test_misuse_is_one_line(tmp_path: Path) -> None:
     needs("perf")
     one_line_error(run("nlaunch", "--online", "nonesuch", "true"), "nlaunch", 2)

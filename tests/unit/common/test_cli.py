@@ -188,6 +188,13 @@ def test_a_tool_without_a_command_shows_its_help_and_fails(
         assert shown.err.splitlines()[-1] == "tools: error: no command given — see 'tools --help'"
 
 
+def test_a_command_without_anything_to_do_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(Tool, "tool", [], no_args_is_help=True) == 2
+    shown = capsys.readouterr()
+    assert "Do something." in shown.out
+    assert shown.err == "tool: error: nothing given — see 'tool --help'\n"
+
+
 def test_debug_shows_where_an_error_comes_from(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from numaplan.common import MachineLacksError
+from numaplan.profiler.backends.perf import hardware_samplers
+from numaplan.profiler.backends.perf.hardware_samplers import Hardware
 from numaplan.profiler.sampling import lab as live_lab
 from numaplan.profiler.sampling.lab import LabSampler, lab_events
 from numaplan.profiler.sampling.samplers import live_events
@@ -50,6 +52,13 @@ def test_there_is_none_outside_a_virtual_machine(path: Path) -> None:
     path.write_text("no socket")
     with pytest.raises(MachineLacksError):
         lab_events()
+
+
+def test_what_lacks_a_pmu_is_told_what_samples_live_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware_samplers, "read_hardware", Hardware)
+    with pytest.raises(MachineLacksError) as raised:
+        live_events("pebs", 1000)
+    assert "--sampler faults" in raised.value.hint and "--backend" not in raised.value.hint
 
 
 def test_it_is_the_first_choice_where_it_is_there(path: Path) -> None:

@@ -58,6 +58,12 @@ def test_threads_of_many_names_are_few_rows() -> None:
     assert sum(rows) == 500
 
 
+@pytest.mark.parametrize(("count", "said"), [(1, "1 thread, 1 busy"), (1200, "1,200 threads, 1,200 busy")])
+def test_threads_are_counted_in_words(count: int, said: str) -> None:
+    threads = [thread(100 + k, k % 8) for k in range(count)]
+    assert shown(view("2x4", process(10, threads, {0: 4096})))[0].startswith(f"process 10: {said}, ")
+
+
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_nothing_is_cut_off_in_a_narrow_terminal(width: int) -> None:
     """Where eight nodes do not fit beside each other they are below each other."""
