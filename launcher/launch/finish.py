@@ -14,6 +14,7 @@ from ..enforce.plan_fit import runs_other_script, what_differs
 from ..enforce.plan_table import PlanTable
 from ..enforce.process_memory import where_memory_is
 from ..verify.applied import Applied, warning_of
+from ..verify.left_running import left_running
 from ..verify.logged_run import LoggedRun, read_logged_run
 from ..verify.report import make_report
 from .request import CheckedLaunch
@@ -45,6 +46,7 @@ def finish(launch: CheckedLaunch, table: PlanTable, workdir: Path, code: int, at
         *_notes(launch, logged),
         *_memory_from_outside(launch, table, logged),
         *attended.misplaced_threads,
+        *filter(None, [left_running(workdir)]),
     )
     applied = make_report(plan, table, logged, code, notes)
     applied = msgspec.structs.replace(

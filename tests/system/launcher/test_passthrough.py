@@ -64,6 +64,22 @@ def test_nothing_is_bound_in_a_static_program_by_the_library(tmp_path: Path) -> 
     assert applied["ok"] is False and any("static" in reason for reason in applied["reasons"])
 
 
+def test_what_goes_on_in_the_background_is_told(tmp_path: Path) -> None:
+    plan_for(["true"]).save(tmp_path / "plan.json")
+    script = "exec 3<&0; mkfifo f; { echo up >f; read end <&3; echo $? >ended; } >g 2>&1 & read up <f"
+    ours, its = os.pipe(), [NLAUNCH, "--plan", tmp_path / "plan.json"]
+    words = [*its, "--report", tmp_path / "applied.json", "bash", "-c", script]
+    ends = subprocess.run(words, stdin=ours[0], capture_output=True, cwd=tmp_path, check=True)
+    assert b"1 process still runs in the background" in ends.stderr
+    reasons = msgspec.json.decode((tmp_path / "applied.json").read_bytes())["reasons"]
+    assert sum("still runs" in reason for reason in reasons) == 1
+    os.close(ours[1])
+    until((tmp_path / "ended").exists)
+    os.close(ours[0])
+    result = subprocess.run([*its, "bash", "-c", "true & wait"], capture_output=True, check=True)
+    assert b"still run" not in result.stderr
+
+
 def test_descriptors_that_were_open_stay_open(tmp_path: Path) -> None:
     read, write = os.pipe()
     plan_for(["true"]).save(tmp_path / "plan.json")
