@@ -47,7 +47,8 @@ def explain(launch: CheckedLaunch) -> str:
     if len(plan.threads) > SHOWN:
         lines.append(f"  … and {len(plan.threads) - SHOWN} more")
     if plan.memory:
-        lines += ["", "memory:", *(f"  {_region(region)}" for region in plan.memory[:SHOWN])]
+        unseen = " in the plan, of which no region can be placed from outside" if launch.from_outside else ""
+        lines += ["", f"memory{unseen}:", *(f"  {_region(region)}" for region in plan.memory[:SHOWN])]
     if len(plan.memory) > SHOWN:
         lines.append(f"  … and {len(plan.memory) - SHOWN} more")
     if launch.request.online:

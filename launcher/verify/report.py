@@ -72,7 +72,9 @@ def make_report(
     memory_share = round(placed / made, 4) if made else -1.0
     access_share = _access_share(plan, rows, logged)
     misplaced = _misplaced_bytes(plan, rows, logged)
-    summary = _summary(as_planned, len(threads), memory, misplaced, logged.full, root)
+    unseen = threads and all(_is_unseen(region, logged) for region in memory)
+    told = () if unseen else memory
+    summary = _summary(as_planned, len(threads), told, misplaced, logged.full, root)
     return Applied(
         ok=as_planned == len(threads) and not unplanned and good_memory and not logged.bad_table,
         summary=summary + _coverage(memory_share, access_share),
@@ -111,12 +113,18 @@ def _coverage(memory: float, accesses: float) -> str:
 
 def _absent(memory: tuple[AppliedRegion, ...], logged: LoggedRun) -> list[str]:
     """What to say of regions that were not there; of a program whose memory was seen, where most are not."""
-    absent = sum(not region.appeared for region in memory)
+    absent = sum(not region.appeared and not _is_unseen(region, logged) for region in memory)
     if not absent:
         return []
     text = f"{absent} of {len(memory)} planned regions never appeared"
     most = 2 * absent > len(memory) and logged.memory[0] > 0
     return [f"{text}: is this another input than the recorded one?" if most else text]
+
+
+def _is_unseen(region: AppliedRegion, logged: LoggedRun) -> bool:
+    """Whether it may have been there: of a process that is followed from outside, regions are not seen."""
+    process = region.region.process
+    return not region.appeared and process in logged.outside and process not in logged.sandboxed
 
 
 def _beyond(plan: Plan, logged: LoggedRun) -> list[LoggedThread]:

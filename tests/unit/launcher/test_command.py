@@ -107,6 +107,16 @@ def test_explain_runs_nothing_and_names_equivalents(
     assert "affinity that the program sets for itself: undone" in out
 
 
+def test_explain_promises_no_region_where_none_can_be_placed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = saved_plan(tmp_path, Machine.load("4x2"))
+    words = ("--plan", plan, "--remap", "--explain", "true")
+    assert "\nmemory:\n" in outcome(capsys, *words)[1]
+    out = outcome(capsys, *words[:-1], "--by", "ptrace", "true")[1]
+    assert "\nmemory in the plan, of which no region can be placed from outside:\n" in out
+
+
 def test_explain_of_a_plan_that_leaves_the_program_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

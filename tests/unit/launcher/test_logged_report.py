@@ -76,6 +76,17 @@ def test_most_regions_that_never_appeared_are_a_reason() -> None:
     assert warning_of(applied, plan) == reason
 
 
+def test_of_a_process_that_is_followed_from_outside_no_region_is_missed() -> None:
+    plan = plan_of((HEAP, "bind"), (STATIC, "bind"))
+    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
+    logged.outside.add("p0")
+    applied = report(plan, logged)
+    assert not applied.ok and applied.reasons == ()
+    assert applied.summary == "2/2 threads as planned"
+    logged.sandboxed["p0"] = "later threads were bound from outside"  # the library saw those before
+    assert "2 of 2 planned regions never appeared" in report(plan, logged).reasons
+
+
 def test_pages_on_another_node_are_not_as_planned() -> None:
     plan = plan_of((HEAP, "bind"))
     logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
