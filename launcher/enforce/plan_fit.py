@@ -63,6 +63,16 @@ def part_of_process(plan: Plan, root: str) -> Plan:
     return only_process(plan, root)
 
 
+def no_part_for(plan: Plan, root: str) -> str:
+    """What to say where the first process is a rank that the plan does not know; empty where it does."""
+    if root == "p0" or not (plan.threads or plan.memory):
+        return ""
+    processes = [*(thread.process for thread in plan.threads), *(one.region.process for one in plan.memory)]
+    if any(_within(process, root) for process in processes):
+        return ""
+    return f"has nothing for {root}, a rank of a job, so nothing is placed: record it as it is started here"
+
+
 def only_process(plan: Plan, root: str) -> Plan:
     """What the plan says of the process `root` and its children, be it nothing."""
     threads = tuple(thread for thread in plan.threads if _within(thread.process, root))

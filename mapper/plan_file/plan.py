@@ -168,7 +168,15 @@ def _check_schema(data: bytes | str, where: str) -> None:
     found = msgspec.json.decode(data, type=_SchemaOnly).schema
     if found != SCHEMA:
         what = f"schema {found!r}" if found else "no 'schema', so not a plan"
-        raise UsageError(f"{where}: {what}", f"this version reads {SCHEMA}")
+        raise UsageError(f"{where}: {what}", _hint_for(found))
+
+
+def _hint_for(schema: str) -> str:
+    if schema.startswith("numaplan/job/"):
+        return "a job's plan is for 'nlaunch --job', whose ranks take their parts"
+    if schema.startswith("numaplan/") and not schema.startswith("numaplan/plan/"):
+        return "give a plan that 'nmap plan' wrote"
+    return f"this version reads {SCHEMA}"
 
 
 def _check(plan: Plan) -> None:

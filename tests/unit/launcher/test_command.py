@@ -1,5 +1,6 @@
 """nlaunch's command line: each misuse one line with its exit code, and --explain."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 from numaplan.common.command_line.parser import read_command
 from numaplan.launcher import LaunchRequest
 from numaplan.launcher.commands.main import LaunchCommand, main
+from numaplan.launcher.launch.request import check
 from numaplan.machine import Machine
 from numaplan.mapper import (
     Plan,
@@ -105,6 +107,19 @@ def test_explain_runs_nothing_and_names_equivalents(
     assert (code, err) == (0, "")
     assert "threads not in the plan: on the cpus of the thread that created them" in out
     assert "affinity that the program sets for itself: undone" in out
+
+
+@pytest.mark.parametrize(("rank", "told"), [("0", True), ("1", False), ("7", True), ("", False)])
+def test_a_rank_that_the_plan_does_not_know_is_told(rank: str, told: bool, tmp_path: Path) -> None:
+    plan = saved_plan(tmp_path, Machine.load("4x2"))  # of p0 and r1
+    environment = {"PMI_RANK": rank, "PMI_SIZE": "8", "PATH": os.environ["PATH"]}
+    ours = os.sched_getaffinity(0)
+    try:
+        warnings = check(LaunchRequest(["true"], plan, remap=True), environment).warnings
+    finally:
+        os.sched_setaffinity(0, ours)  # of which a rank is freed
+    assert len(warnings) == told
+    assert all(text.startswith(f"{plan} has nothing for r{rank}, a rank of a job") for text in warnings)
 
 
 def test_explain_promises_no_region_where_none_can_be_placed(
