@@ -15,10 +15,21 @@ _held = False
 _ended = False
 
 
+def hold() -> None:
+    """From now on; one that came while Python started has waited, and comes now."""
+    signal.signal(signal.SIGUSR2, _told)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGUSR2,))
+
+
 @contextmanager
 def told_by_signal(asked: bool) -> Iterator[None]:
     """Inside, where it is asked for, SIGUSR2 interrupts nothing, whenever it comes."""
-    if not asked or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    if not asked:
+        if signal.getsignal(signal.SIGUSR2) is _told:  # for a word of the program's
+            signal.signal(signal.SIGUSR2, signal.getsignal(signal.SIGUSR1))
         yield
         return
     await_program()
@@ -26,7 +37,9 @@ def told_by_signal(asked: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGUSR2, before)
+        program_ended()
+        # Where the command began with it this is the end: Python, as it ends, would have the signal end us.
+        signal.signal(signal.SIGUSR2, signal.SIG_IGN if before is _told else before)
 
 
 def await_program() -> None:

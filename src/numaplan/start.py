@@ -37,9 +37,15 @@ def main() -> int:
     sys.argv = [str(Path(script).with_name(name)), *arguments]
     with suppress(OSError):
         Path("/proc/self/comm").write_text(name)  # what ps and top show
+    if arguments[:1] == ["record"] and "--on-signal" in _before(arguments, "--"):
+        import_module("numaplan.profiler.backends.told").hold()
     code: int = import_module(f"numaplan.{_MODULES[name]}").main()
     import_module("numaplan.common.processes.dying").die_as_program(code)
     return code
+
+
+def _before(words: list[str], end: str) -> list[str]:
+    return words[: words.index(end)] if end in words else words
 
 
 def _take_back_locale() -> None:

@@ -1,9 +1,11 @@
 /* Every command: starts numaplan-start beside it with its own name, which Python's start.py takes over.
  *
- * Python answers Ctrl-C with a traceback until somebody tells it how to: until then the signal waits. */
+ * Python answers Ctrl-C with a traceback until somebody tells it how to: until then the signal waits. So does the one
+ * that starts a recording, which would end us. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +19,18 @@ static int fail(const char *name, const char *what) {
     return LACKING;
 }
 
+/* As start.py has it. */
+static bool waits_for_signal(int argc, char **argv) {
+    bool found = false;
+    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) found = found || strcmp(argv[i], "--on-signal") == 0;
+    return found && strcmp(argv[1], "record") == 0;
+}
+
 int main(int argc, char **argv) {
     sigset_t waits;
     sigemptyset(&waits);
     sigaddset(&waits, SIGINT);
+    if (waits_for_signal(argc, argv)) sigaddset(&waits, SIGUSR2);
     sigprocmask(SIG_BLOCK, &waits, NULL);
 
     char self[PATH_MAX], starts[PATH_MAX + sizeof STARTS];

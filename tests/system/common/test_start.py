@@ -36,6 +36,33 @@ def test_ctrl_c_while_python_starts(tmp_path: Path, name: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
 
 
+def told_at_both_ends(folder: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
+    """nprof with these words, told by SIGUSR2 while Python starts and when all is done."""
+    (folder / "sitecustomize.py").write_text(
+        "import atexit, os, signal, sys\n"
+        "tell = lambda: os.kill(os.getpid(), signal.SIGUSR2)\n"
+        "atexit.register(tell)\n"
+        "tell()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(
+        [BIN / "nprof", *words], env=environment, cwd=folder, capture_output=True, check=False, timeout=120
+    )
+
+
+def test_what_starts_a_recording_ends_nothing_while_python_starts_or_ends(tmp_path: Path) -> None:
+    done = told_at_both_ends(tmp_path, "record", "--on-signal", "--skip", "1s", "--", "true")
+    assert done.returncode == 2, done
+    early, error = done.stderr.splitlines()
+    assert b"came early" in early and b"--skip with --on-signal" in error
+
+
+@pytest.mark.parametrize("words", [("info", "--on-signal"), ("record", "--", "true", "--on-signal")])
+def test_it_ends_what_it_does_not_start(words: tuple[str, ...], tmp_path: Path) -> None:
+    done = told_at_both_ends(tmp_path, *words)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGUSR2, b"", b"")
+
+
 def test_it_is_found_by_links_and_under_odd_names(tmp_path: Path) -> None:
     link = tmp_path / "profiler"
     link.symlink_to(BIN / "nprof")
