@@ -34,3 +34,9 @@ def look(
     raise NotSoError(
         "it ended while it was looked at", "look again, or start it with 'numaplan look -- ./app'"
     )
+
+
+def nothing_seen(machine: Machine, reason: str) -> tuple[View, Answer]:
+    """What a look says that saw no process, for this reason."""
+    now = read_snapshot(ROOT, ())
+    return View(now, now, machine), Answer((), reason, sure=False)

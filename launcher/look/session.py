@@ -20,7 +20,7 @@ from numaplan.common import (
     write_document,
 )
 
-from .look import look, whole_machine
+from .look import look, nothing_seen, whole_machine
 from .read.groups import with_children
 from .read.snapshot import ROOT
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .find.findings import Answer
     from .find.view import View
 
+_TOO_SHORT = "ended before it could be looked at"
 FIRST_SECONDS = 0.2  # of the first look at a program that is started; the next ones are longer
 
 
@@ -99,8 +100,10 @@ def look_at_program(argv: Sequence[str], shown: Shown) -> int:
         attendant.stop()
     if attendant.last:
         shown.show(*attendant.last, apart=True)
+    elif shown.as_json:
+        shown.show(*nothing_seen(attendant.machine, f"it {_TOO_SHORT}"))
     else:
-        tell(f"numaplan look: {Path(argv[0]).name} ended before it could be looked at")
+        tell(f"numaplan look: {Path(argv[0]).name} {_TOO_SHORT}")
     return code
 
 
@@ -115,7 +118,7 @@ class _Attendant:
     """
 
     def __init__(self, machine: "Machine", shown: Shown) -> None:
-        self._machine = machine
+        self.machine = machine
         self._shown = shown
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -136,7 +139,7 @@ class _Attendant:
         seconds = min(FIRST_SECONDS, self._shown.seconds)
         while not self._ended.is_set():
             with suppress(NumaplanError):
-                self.last = look(self._machine, lambda: with_children(ROOT, [pid]), seconds, self._ended.wait)
+                self.last = look(self.machine, lambda: with_children(ROOT, [pid]), seconds, self._ended.wait)
                 self._shown.write(*self.last)
             if seconds >= self._shown.seconds and not self._shown.watch:
                 return

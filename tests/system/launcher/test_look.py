@@ -57,6 +57,17 @@ def test_a_programs_output_and_exit_code_are_its_own(tmp_path: Path) -> None:
     assert msgspec.json.decode(done.stdout)["processes"]
 
 
+def test_of_a_program_that_was_not_seen_there_is_a_document(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "FIRST_SECONDS", 3600.0)
+    assert session.look_at_program(["sh", "-c", "exit 7"], session.Shown(True, "", 3600.0, False)) == 7
+    content = msgspec.json.decode(capfd.readouterr().out)
+    assert content["schema"] == "numaplan/look/1" and content["matters"] is None
+    assert (content["processes"], content["findings"]) == ([], [])
+    assert content["reason"] == "it ended before it could be looked at" and content["nodes"]
+
+
 def test_a_machine_that_cannot_be_read_is_said_before_the_program_starts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
