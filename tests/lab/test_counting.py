@@ -146,6 +146,12 @@ def test_pages_that_are_moved_within_their_node_are_none_of_the_migrated(four_no
     assert result["migrated"] == 0
 
 
+def test_autonuma_has_the_pages_of_programs_not_those_of_who_starts_them(four_nodes: SharedGuest) -> None:
+    """Those that it marked in one run would move in the next."""
+    said, _ = four_nodes.said("sh", "-c", "for p in 1 self; do head -n 1 /proc/$p/numa_maps; done")
+    assert [line.split()[1] for line in said.splitlines()] == ["local", "default"]
+
+
 def test_distances_and_memory_are_the_machines(
     lab: Path,  # noqa: ARG001
     tmp_path: Path,

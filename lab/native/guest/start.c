@@ -36,7 +36,7 @@ static bool set_placement(const struct guest_job *job) {
     if (job->cpu_count > 0 || job->first_count > 0) {
         if (sched_setaffinity(0, sizeof cpus, &cpus)) return false;
     }
-    if (!job->interleave) return true;
+    if (!job->interleave) return !syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0UL); /* not ours */
     if (syscall(SYS_get_mempolicy, NULL, memory_nodes, 8 * sizeof memory_nodes, NULL, MPOL_F_MEMS_ALLOWED))
         return false;
     return !syscall(SYS_set_mempolicy, MPOL_INTERLEAVE, memory_nodes, 8 * sizeof memory_nodes);
