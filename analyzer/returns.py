@@ -22,7 +22,7 @@ MOST = 1 << 21  # samples that are looked at; of more, those of some of the page
 APART = 64  # of the run: samples of a page that are nearer to each other are of one visit
 FEW = 50  # visits after another one, below which nothing is said of a place in the code
 COMES_BACK = 0.85  # of the visits after one's own, that must be one's own again
-MAIN = 0.65  # of the later visits, that must be by who came most before, where others look into one's part
+MAIN_USER = 0.65  # of the later visits, by who came most before, where others look into one's part
 CHANCE = 2.0  # times as often as by chance, up to which memory is anybody's
 FAR = 4  # of the run: a part of it that two visits of a page are apart at least to be far from each other
 PAIRS = 500  # of such visits, below which nothing is said of who shares a page
@@ -110,7 +110,7 @@ def page_returns(trace: Trace, samples: TraceSamples, lane: Ints) -> Returns:
     np.add.at(used, (found.lane[shared], found.site[shared]), 1.0)
     made = np.bincount(found.lane, minlength=lanes)
     anybodys = told & (kept <= CHANCE * chance)
-    back = told & ((kept >= COMES_BACK) | (kept_to_main(visits, found.sites) >= MAIN))
+    back = told & ((kept >= COMES_BACK) | (kept_by_main_user(visits, found.sites) >= MAIN_USER))
     own = _shares(used[:, : found.sites], told, anybodys, back & ~anybodys, made)
     same = told & shared_by_the_same(visits, found.sites, APART * found.apart)
     together = _shares(used[:, : found.sites], told, anybodys & ~same, back & ~anybodys | same, made)
@@ -139,8 +139,8 @@ def returns_of(visits: Visits) -> tuple[Ints, Ints, Ints]:
     return thread[:-1][after], thread[1:][after], site[1:][after]
 
 
-def kept_to_main(visits: Visits, sites: int) -> Floats:
-    """(sites,) of the later half of each page's visits, how many are by who made most of the earlier half.
+def kept_by_main_user(visits: Visits, sites: int) -> Floats:
+    """(sites,) of the later half of each page's visits, how many are by its main user in the earlier.
 
     Near 1 for memory of which each thread has its part, though others look into it: a vector by which a
     sparse matrix is multiplied, a matrix that is transposed. 0 where too few are known.
@@ -154,7 +154,7 @@ def kept_to_main(visits: Visits, sites: int) -> Floats:
     keys, times = np.unique((number * lanes + thread)[early], return_counts=True)
     main = np.full(len(first), -1)
     order = np.argsort(times, kind="stable")
-    main[keys[order] // lanes] = keys[order] % lanes  # the last one written came most
+    main[keys[order] // lanes] = keys[order] % lanes  # who came most is written last
     late = ~early & (main[number] >= 0)
     made = np.bincount(site[late], minlength=sites)
     same = np.bincount(site[late & (thread == main[number])], minlength=sites)

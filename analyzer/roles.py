@@ -36,7 +36,7 @@ STRETCHES = 16  # of a thread's life; even ones are one part, odd ones the other
 FEW = 50  # samples of a thread, below which nothing is said of it
 OWN = 0.25  # share of its places that must be its own for a thread to have a role
 TEAM = 0.6  # median of them, of threads that share memory and lines with the same few others throughout
-BOUND = 0.7  # median of whom they exchange lines with, of threads that hand anybody's memory to the same few
+HANDS_ON = 0.7  # median of whom they exchange lines with, of threads that hand on anybody's memory
 KEPT = 0.4  # the same of whom it exchanges lines with; by chance it is up to a quarter in a pool
 MOSTLY = 0.75  # of its accesses to memory that somebody comes back to, where each must come back to its own
 
@@ -83,7 +83,7 @@ class Roles(msgspec.Struct, frozen=True):
         if self.partners is None or not workers.any():
             return False
         own, partners = (float(np.median(of[workers])) for of in (self.own, self.partners))
-        return (own >= TEAM and partners >= TEAM) or partners >= BOUND
+        return (own >= TEAM and partners >= TEAM) or partners >= HANDS_ON
 
     def _with_partners(self) -> bool:
         """Whether threads other than first ones exchange lines with the same ones, as far as it is known."""

@@ -8,13 +8,12 @@ import msgspec
 
 from numaplan.common import tell, write_document
 from numaplan.mapper import Plan
-from numaplan.profiler import elf_facts, executable_of
+from numaplan.profiler import elf_facts, executable_of, read_control
 
 from ..enforce.plan_fit import runs_other_script, what_differs
 from ..enforce.plan_table import PlanTable
 from ..enforce.process_memory import where_memory_is
 from ..verify.applied import Applied, warning_of
-from ..verify.left_running import left_running
 from ..verify.logged_run import LoggedRun, read_logged_run
 from ..verify.report import make_report
 from .request import CheckedLaunch
@@ -46,7 +45,7 @@ def finish(launch: CheckedLaunch, table: PlanTable, workdir: Path, code: int, at
         *_notes(launch, logged),
         *_memory_from_outside(launch, table, logged),
         *attended.misplaced_threads,
-        *filter(None, [left_running(workdir)]),
+        *_left_running(workdir),
     )
     applied = make_report(plan, table, logged, code, notes)
     applied = msgspec.structs.replace(
@@ -112,3 +111,23 @@ def _notes(launch: CheckedLaunch, logged: LoggedRun) -> list[str]:
     if not launch.request.match and plan.provenance.get("identity", {}).get("stable") is False:
         notes.append("threads swapped roles between the plan's recordings: see --match")
     return notes
+
+
+def _left_running(workdir: Path) -> list[str]:
+    """What to say of daemons, and of what is in the background: processes with the library that still run."""
+    folder = f" {workdir.resolve()}/".encode()
+    pids = {entry.pid for entry in read_control(workdir) if entry.end_ns < 0}
+    count = sum(_maps(pid, folder) for pid in pids)
+    if not count:
+        return []
+    who, they = ("process still runs", "it does") if count == 1 else ("processes still run", "they do")
+    start = "it starts" if count == 1 else "they start"
+    later = f"what {they} from now on is not told, what {start} is not placed"
+    return [f"{count} {who} in the background: {later}"]
+
+
+def _maps(pid: int, folder: bytes) -> bool:
+    """Whether a process has a file of the folder mapped; a number alone may be another one."""
+    with suppress(OSError):
+        return folder in Path(f"/proc/{pid}/maps").read_bytes()
+    return False

@@ -97,12 +97,9 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             schema = msgspec.json.decode(data, type=_SchemaOnly).schema
             if schema != SCHEMA:
                 what = f"schema {schema!r}" if schema else "no 'schema', so not a job's plan"
-                of_program = schema.startswith("numaplan/plan/")
-                hint = (
-                    "a program's plan is for 'nlaunch --plan'"
-                    if of_program
-                    else f"this version reads {SCHEMA}"
-                )
+                hint = f"this version reads {SCHEMA}"
+                if schema.startswith("numaplan/plan/"):
+                    hint = "a program's plan is for 'nlaunch --plan'"
                 raise UsageError(f"{where}: {what}", hint)
             found = msgspec.json.decode(data, type=_Document)
         except msgspec.ValidationError as error:

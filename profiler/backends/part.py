@@ -10,7 +10,7 @@ from signal import SIGUSR2
 
 from numaplan.common import UsageError
 
-from .told import act_by, program_ended
+from .on_signal import act_by, program_ended
 
 
 @dataclass(frozen=True)

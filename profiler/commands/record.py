@@ -18,7 +18,7 @@ from numaplan.common import (
     write_document,
 )
 
-from ..backends.told import told_by_signal
+from ..backends.on_signal import told_by_signal
 from .amounts import seconds, size, time_or_accesses
 from .doctor import recorded_tree
 from .misplaced import misplaced_options

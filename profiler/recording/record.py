@@ -23,9 +23,9 @@ from ..backends.base import (
     check_not_killed,
 )
 from ..backends.choice import choose_backend
+from ..backends.on_signal import await_program
 from ..backends.part import RecordedPart
 from ..backends.perf.kernel_files import ROOT, read_text
-from ..backends.told import await_program
 from ..debug.dwarf.debug_file import check_servers
 from ..identity.elf import elf_facts
 from ..identity.environment import prepare

@@ -38,7 +38,7 @@ def main() -> int:
     with suppress(OSError):
         Path("/proc/self/comm").write_text(name)  # what ps and top show
     if arguments[:1] == ["record"] and "--on-signal" in _before(arguments, "--"):
-        import_module("numaplan.profiler.backends.told").hold()
+        import_module("numaplan.profiler.backends.on_signal").hold()
     code: int = import_module(f"numaplan.{_MODULES[name]}").main()
     import_module("numaplan.common.processes.dying").die_as_program(code)
     return code

@@ -12,8 +12,8 @@ from numaplan.machine import Machine
 from numaplan.profiler import Identity, ThreadRecord
 from numaplan.profiler.backends.base import Recording
 from numaplan.profiler.backends.choice import choose_backend
+from numaplan.profiler.backends.on_signal import told_by_signal
 from numaplan.profiler.backends.part import RecordedPart, Switch, Turn
-from numaplan.profiler.backends.told import told_by_signal
 from numaplan.profiler.commands.record import RecordCommand
 from numaplan.profiler.page_use_block import PageUseBlock
 from numaplan.profiler.recording.spans import GaplessLine, common, cut, union
