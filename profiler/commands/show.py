@@ -22,14 +22,14 @@ def show_info(facts: dict[str, Any]) -> None:
 
     console = make_console()
     total = sum(facts["samples"].values())
-    console.print(join(facts["app"]["argv"]), style="bold")
+    console.print(join(facts["app"]["argv"]) or "(no command line)", style="bold")
     machine = facts["machine"]
     grid = Table.grid(padding=(0, 2))
     nodes = f"{machine['nodes']} node{'s' * (machine['nodes'] != 1)}"
     grid.add_row("machine", f"{machine['name']}: {nodes}, {machine['cpus']} cpus")
     period = f", period {facts['period']}" if facts["period"] else ""
     grid.add_row("backend", f"{facts['backend']}{period} ({facts['backend_why']})")
-    # A recording from elsewhere does not tell how the program ended.
+    # A recording from elsewhere, or of what ran already, does not tell how the program ended.
     ended = "" if facts["exit_code"] is None else f", exit code {facts['exit_code']}"
     grid.add_row("duration", f"{_duration(facts)}{ended}")
     if facts["footprint"]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from numaplan.common import UsageError, find_program
+from numaplan.common import UsageError, ended_by, find_program
 
 from ..backends.choice import HARDWARE
 
@@ -46,8 +46,10 @@ def estimate(argv: Sequence[str], backend: str) -> Estimate:
             f"{argv[0]}: {error.strerror}", "give a program that runs on this machine"
         ) from error
     if code:
+        number = ended_by(128 - code)
+        ended = f"was ended by {number.name}" if number else f"ended with {code}"
         raise UsageError(
-            f"--estimate: {argv[0]} ended with {code} without input",
+            f"--estimate: {argv[0]} {ended} without input",
             "leave --estimate out, or give a command line that works without",
         )
     after, seconds = os.times(), time.monotonic() - began

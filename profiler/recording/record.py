@@ -121,7 +121,7 @@ def record(
             "backend": backend.name,
             "backend_why": reason,
             "period": options.period,
-            "exit_code": recording.exit_code,
+            **({"exit_code": recording.exit_code} if argv else {}),  # else it is perf's own
             "run": options.run + 1,
             **recording.notes,
             **options.part.facts(),

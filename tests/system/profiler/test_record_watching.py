@@ -84,7 +84,7 @@ def test_a_running_process(busy: subprocess.Popen[bytes], tmp_path: Path) -> Non
         watcher.wait(PATIENCE_S)
     meta, samples, pids = facts(output)
     assert samples > 100 and pids == {busy.pid}
-    assert sys.executable in meta["argv"]
+    assert sys.executable in meta["argv"] and "exit_code" not in meta
     assert busy.poll() is None
     with Trace.open(output) as trace:
         assert len(trace.rows("SELECT DISTINCT thread FROM samples")) == 2
@@ -141,6 +141,7 @@ def test_all_cpus_until_a_signal(busy: subprocess.Popen[bytes], tmp_path: Path) 
         watcher.wait(PATIENCE_S)
     assert watcher.returncode == 130, shown
     assert busy.pid in facts(tmp_path / "trace.db")[2]
+    assert run("nprof", "info", tmp_path / "trace.db").stdout.startswith(b"(no command line)\n")
 
 
 @pytest.mark.parametrize("target", ["--pid", "--all-cpus"])

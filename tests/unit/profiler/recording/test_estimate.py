@@ -31,3 +31,5 @@ def test_a_native_run_is_measured_and_must_succeed() -> None:
     assert 0 < found.seconds < found.least <= found.most
     with pytest.raises(UsageError, match="ended with 1 without input"):
         estimate(["false"], "emulate")
+    with pytest.raises(UsageError, match="sh was ended by SIGSEGV without input"):
+        estimate(["sh", "-c", "kill -SEGV $$"], "emulate")
