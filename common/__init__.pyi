@@ -58,9 +58,12 @@ from .processes.interrupts import (
 from .processes.program import (
     as_text as as_text,
     other_script as other_script,
+    own_words as own_words,
     program_name as program_name,
+    rank_words as rank_words,
     script_name as script_name,
     script_path as script_path,
+    starts_ranks as starts_ranks,
 )
 from .processes.run import (
     SHELL as SHELL,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
+_RANK_LAUNCHER = re.compile(r"(mpirun|mpiexec|orterun|prun|prterun|srun)(\..*)?")
 _NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 _SHELLS = ("bash", "dash", "ksh", "zsh", "sh")
 _INTERPRETER = re.compile(
@@ -43,6 +44,30 @@ def as_text(words: Iterable[str]) -> list[str]:
 def program_name(argv: Sequence[str]) -> str:
     """The program's name without folders, of an interpreter with its script; empty where nothing is known."""
     return " ".join(filter(None, (_base(argv[0]), script_name(argv)))) if argv else ""
+
+
+def own_words(argv: Sequence[str], executable: str) -> list[str]:
+    """The words of a recorded command line from the program `executable` on; all where that is not named."""
+    for place, word in enumerate(argv):
+        if executable and _base(word) == executable:
+            return [*argv[place:]]
+    return [*argv]
+
+
+def starts_ranks(argv: Sequence[str]) -> bool:
+    """Whether a command line begins with a launcher of ranks, such as mpirun or srun."""
+    return bool(argv and _RANK_LAUNCHER.fullmatch(_base(argv[0])))
+
+
+def rank_words(argv: Sequence[str], executable: str) -> list[str]:
+    """What a rank runs of the command line that its job was recorded by, without a launcher and its options.
+
+    executable: name of what ranks ran. Empty where a launcher's words do not tell, or start several programs.
+    """
+    if not starts_ranks(argv):
+        return [*argv]
+    own = own_words(argv[1:], executable)
+    return own if len(own) < len(argv) - 1 and ":" not in argv else []
 
 
 def script_name(argv: Sequence[str], executable: str = "") -> str:

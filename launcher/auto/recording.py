@@ -10,7 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from numaplan.common import NumaplanError, UsageError, is_asked_to_end, load_numpy, swept_folder
+from numaplan.common import (
+    NumaplanError,
+    UsageError,
+    is_asked_to_end,
+    load_numpy,
+    starts_ranks,
+    swept_folder,
+)
 from numaplan.mapper import is_rank_alone
 
 from ..enforce.program import gains_privileges
@@ -25,7 +32,6 @@ LEAST_SAMPLES = 1000
 LEAST_SECONDS = 1.0  # of a program at its own speed
 MOST_BYTES = 1 << 30  # that perf may write
 _MODELLED = ("emulate", "lab")  # at another speed
-_LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prun", "prterun", "srun")
 
 
 class _NotRecordedError(Exception):
@@ -142,7 +148,7 @@ def _options(auto: Auto, run: _Run, output: Path) -> "RecordOptions":
     from numaplan.profiler import PerfChoices, ProgramStart, RecordedPart, RecordOptions
 
     start = ProgramStart(run.ended, pass_interrupts=True)
-    ranks_only = Path(auto.request.argv[0]).name.partition(".")[0] in _LAUNCHERS
+    ranks_only = starts_ranks(auto.request.argv)
     seconds = auto.options.record_seconds
     if auto.options.backend in _MODELLED:
         part = RecordedPart(take_seconds=seconds)

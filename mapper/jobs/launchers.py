@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from numaplan.common import UsageError, shell_line
+from numaplan.common import UsageError, rank_words, shell_line
 from numaplan.machine import format_list
 
 from .document import JobPlan
@@ -74,7 +74,8 @@ def _programs(job: JobPlan, job_path: Path) -> list[Started]:
     beside = Path(sys.executable).with_name("nlaunch")
     found = shutil.which("nlaunch") or not beside.exists()
     start = ["nlaunch" if found else str(beside), "--job", str(job_path)]
-    app = next((plan.app.argv for plan in job.hosts.values() if plan.app.argv), ("./app",))
+    recorded = (rank_words(plan.app.argv, plan.app.executable) for plan in job.hosts.values())
+    app = next(filter(None, recorded), ["./app"])
     return [
         Started([one.rank for one in ranks], [*start, *argv])
         for argv, ranks in groupby(job.ranks, key=lambda one: one.argv or app)

@@ -110,11 +110,3 @@ def is_rank_alone(environment: Mapping[str, str]) -> bool:
     """Whether we are one of several ranks of a job, or one that is not told how many there are."""
     facts = job_facts(environment)
     return "rank" in facts and facts.get("ranks") != 1
-
-
-def own_words(argv: Sequence[str], executable: str) -> list[str]:
-    """The words of a recorded command line from the plan's program on: a job's launcher is not its own."""
-    for place, word in enumerate(argv):
-        if executable and os.path.basename(word) == executable:  # noqa: PTH119
-            return [*argv[place:]]
-    return [*argv]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from numaplan.common import NumaplanError, UsageError
+from numaplan.common import NumaplanError, UsageError, own_words
 
 from ..plan_file.plan import Plan
-from .keys import ProgramKey, class_name, own_words, program_key
+from .keys import ProgramKey, class_name, program_key
 from .store import Parts, folder_of
 
 _RANK = re.compile(r"r\d+")

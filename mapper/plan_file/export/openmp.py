@@ -5,7 +5,7 @@ from shlex import quote
 from ..parts import PlanThread
 from ..plan import Plan
 from .kept import lost, remarks, threads_bound
-from .placement import one_process
+from .placement import one_process, seats
 
 
 def omp(plan: Plan) -> str:
@@ -28,7 +28,7 @@ def kmp(plan: Plan) -> str:
 
 
 def _settings(plan: Plan, *lines: str) -> str:
-    count = f"export OMP_NUM_THREADS={len(plan.threads)}"
+    count = f"export OMP_NUM_THREADS={len(seats(plan))}"
     return "\n".join([*lines, count, remarks([threads_bound(plan), lost(plan, threads=False)])])
 
 

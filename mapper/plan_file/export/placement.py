@@ -5,7 +5,7 @@ from shlex import join
 
 import msgspec
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, rank_words
 
 from ..parts import PlanThread
 from ..plan import Plan
@@ -16,15 +16,29 @@ def in_order(plan: Plan) -> list[PlanThread]:
     return sorted(plan.threads, key=_creation_order)
 
 
-def _creation_order(thread: PlanThread) -> tuple[str, list[int]]:
-    return thread.process, [int(part) for part in thread.path.split(".")]
+def _creation_order(thread: PlanThread) -> tuple[list[int], list[int]]:
+    return _numbers(thread.process), _numbers(thread.path)
+
+
+def _numbers(path: str) -> list[int]:
+    """Those in a creation path, or in the name of a process."""
+    return [int(part) for part in path.lstrip("pr").split(".") if part.isdecimal()]
+
+
+def seats(plan: Plan) -> list[PlanThread]:
+    """The same of threads that live at a time: of those which follow each other in a seat only the first."""
+    first: dict[object, PlanThread] = {}
+    for thread in in_order(plan):
+        own = (thread.process, thread.path) if thread.lane is msgspec.UNSET else thread.lane
+        first.setdefault(own, thread)
+    return list(first.values())
 
 
 def one_process(plan: Plan, form: str) -> list[PlanThread]:
     """The same of a plan for one process; raises UsageError for another."""
     if len({thread.process for thread in plan.threads}) > 1:
         raise UsageError(f"{form}: the plan has several processes", "use rankfile or slurm, or nlaunch")
-    return in_order(plan)
+    return seats(plan)
 
 
 def processes(plan: Plan) -> dict[str, tuple[int, ...]]:
@@ -32,20 +46,15 @@ def processes(plan: Plan) -> dict[str, tuple[int, ...]]:
     found: dict[str, set[int]] = {}
     for thread in plan.threads:
         found.setdefault(thread.process, set()).update(thread.cpus)
-    return {name: tuple(sorted(found[name])) for name in sorted(found, key=_rank_order)}
+    return {name: tuple(sorted(found[name])) for name in sorted(found, key=_numbers)}
 
 
 def ranks(plan: Plan) -> list[tuple[int, ...]]:
-    """Cpus of each rank: of each process, or of each thread when there is one process."""
+    """Cpus of each rank: of each process, or of each thread (see `seats`) when there is one process."""
     found = processes(plan)
     if len(found) == 1:
-        return [tuple(sorted(thread.cpus)) for thread in in_order(plan)]
+        return [tuple(sorted(thread.cpus)) for thread in seats(plan)]
     return list(found.values())
-
-
-def _rank_order(process: str) -> tuple[int, str]:
-    digits = process.lstrip("pr").partition(".")[0]
-    return int(digits) if digits.isdecimal() else 0, process
 
 
 def all_cpus(plan: Plan) -> tuple[int, ...]:
@@ -89,6 +98,11 @@ def program(plan: Plan) -> Sequence[str]:
 def command(plan: Plan) -> str:
     """The same for a shell."""
     return join(program(plan))
+
+
+def rank_command(plan: Plan) -> str:
+    """The same of what each rank runs: without the launcher that the recording may have been started by."""
+    return join(rank_words(plan.app.argv, plan.app.executable) or ["./app"])
 
 
 def label(plan: Plan, process: str = "") -> str:

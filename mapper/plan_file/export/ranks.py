@@ -10,7 +10,7 @@ from numaplan.machine import format_list
 
 from ..plan import Plan
 from .kept import lost, ranks_bound, remarks
-from .placement import command, nodes_of, processes, ranks
+from .placement import nodes_of, processes, rank_command, ranks
 
 MOST_SLOT = 40  # characters; Open MPI 4.1 overruns a buffer at 49
 
@@ -28,7 +28,7 @@ def openmpi(plan: Plan) -> str:
         f"mpirun -n {len(ranks(plan))} --mca rmaps_rank_file_physical 1"
         " --mca hwloc_base_mem_alloc_policy local_only --rankfile numaplan.ranks"
     )
-    return f"cat >numaplan.ranks <<'END'\n{_slots(plan)}\nEND\n{words} {command(plan)}\n{_kept(plan)}"
+    return f"cat >numaplan.ranks <<'END'\n{_slots(plan)}\nEND\n{words} {rank_command(plan)}\n{_kept(plan)}"
 
 
 def _slots(plan: Plan) -> str:
@@ -46,7 +46,7 @@ def hydra(plan: Plan) -> str:
     """MPICH's and Intel's launcher."""
     own = ranks(plan)
     sets = ",".join("+".join(map(str, cpus)) for cpus in own)
-    return f"mpiexec.hydra -n {len(own)} -bind-to user:{sets} {command(plan)}\n{_kept(plan)}"
+    return f"mpiexec.hydra -n {len(own)} -bind-to user:{sets} {rank_command(plan)}\n{_kept(plan)}"
 
 
 def slurm(plan: Plan) -> str:
@@ -54,7 +54,7 @@ def slurm(plan: Plan) -> str:
     own = ranks(plan)
     cpus = _binding("cpu", own)
     memory = _binding("mem", [nodes_of(plan, cpus) for cpus in own])
-    return f"srun --nodes=1 --ntasks={len(own)} {cpus} {memory} {command(plan)}\n{_kept(plan)}"
+    return f"srun --nodes=1 --ntasks={len(own)} {cpus} {memory} {rank_command(plan)}\n{_kept(plan)}"
 
 
 def _binding(what: str, sets: Sequence[tuple[int, ...]]) -> str:
@@ -67,10 +67,11 @@ def _binding(what: str, sets: Sequence[tuple[int, ...]]) -> str:
 def _kept(plan: Plan) -> str:
     several = len(processes(plan)) > 1
     said = [ranks_bound(plan), lost(plan, threads=several)]
-    count = len(plan.threads)
+    count, threads = len(ranks(plan)), len(plan.threads)
     if not several and count > 1:
+        living = f"{threads} threads" + f", {count} at a time" * (count < threads)
         said.append(
-            f"the plan is of one process with {count} threads: this starts it {count} times, for programs "
+            f"the plan is of one process with {living}: this starts it {count} times, for programs "
             "whose ranks were those threads; else take taskset or numactl, or nlaunch"
         )
     return remarks(said)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numaplan.common import other_script, program_name, script_name, script_path
+from numaplan.common import other_script, own_words, program_name, rank_words, script_name, script_path
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,24 @@ def test_scripts_that_start_one_program_do_not_tell() -> None:
     assert other_script(small, large)
     assert not other_script(small, large, ("app", "app"))
     assert other_script(["python3", "a.py"], ["python3.11", "b.py"], ("python3.11", "python3.11"))
+
+
+def test_a_job_s_launcher_is_not_the_plan_s_program() -> None:
+    assert own_words(["mpirun", "-n", "2", "./app", "5"], "app") == ["./app", "5"]
+    assert own_words(["./app", "5"], "") == ["./app", "5"]
+
+
+@pytest.mark.parametrize(
+    ("line", "executable", "words"),
+    [
+        ("/opt/bin/mpirun --oversubscribe -n 4 ./app 5", "app", "./app 5"),
+        ("mpiexec.hydra -n 4 python3 fit.py", "python3", "python3 fit.py"),
+        ("srun -n 4 ./run.sh", "app", ""),  # which starts the app, with words that nobody knows
+        ("mpirun -n 1 ./app : -n 3 ./other", "app", ""),
+        ("mpirun -n 4", "", ""),
+        ("mpirun", "mpirun", ""),
+        ("env A=1 ./app", "app", "env A=1 ./app"),  # of a rank that was recorded by itself
+    ],
+)
+def test_what_a_rank_runs(line: str, executable: str, words: str) -> None:
+    assert rank_words(line.split(), executable) == words.split()

@@ -56,6 +56,19 @@ def test_lines_and_files(form: str, command: str, file: str, text: str) -> None:
     assert start.script() == f"cat >{file} <<'END'\n{text}END\n{start.command}\n{KEPT}\n"
 
 
+def test_ranks_do_not_start_the_job_again() -> None:
+    """'nprof record --reduce mpirun -n 3 ./app' has the launcher in its command line."""
+    job = job_of(("mpirun", "-n", "3", "./app", "5"), ("a", "a", "a"), MACHINE)
+    named = {
+        host: msgspec.structs.replace(plan, app=msgspec.structs.replace(plan.app, executable="app"))
+        for host, plan in job.hosts.items()
+    }
+    start = export_job(
+        msgspec.structs.replace(job, hosts=named), Path("job.json"), "openmpi", Path("job.json")
+    )
+    assert after_nlaunch(start.command) == "--job job.json ./app 5"
+
+
 def test_ranks_side_by_side_are_one_entry_for_hydra() -> None:
     assert export("hydra", "a", "a", "b", "a").text == "a:2\nb:1\na:1\n"
 

@@ -9,7 +9,7 @@ import pytest
 
 from numaplan.common import UsageError
 from numaplan.mapper.commands.main import main
-from numaplan.mapper.store.keys import own_words, program_key, read_class, threads_of
+from numaplan.mapper.store.keys import program_key, read_class, threads_of
 from numaplan.mapper.store.program_files import identity_of
 from numaplan.mapper.store.putting import parts_for
 from numaplan.mapper.store.words import read_words, shape_of
@@ -129,11 +129,6 @@ def test_names_of_classes() -> None:
 )
 def test_threads_known_beforehand(environment: dict[str, str], threads: int) -> None:
     assert threads_of(environment) == threads
-
-
-def test_a_job_s_launcher_is_not_the_plan_s_program() -> None:
-    assert own_words(["mpirun", "-n", "2", "./app", "5"], "app") == ["./app", "5"]
-    assert own_words(["./app", "5"], "") == ["./app", "5"]
 
 
 def test_no_age_is_no_age_below_the_least(capsys: pytest.CaptureFixture[str]) -> None:
