@@ -22,8 +22,10 @@ class CompareCommand(WorkloadCommand, frozen=True):
     def run(self) -> None:
         from ..planning.judge.compare import chosen_methods, compare, to_document
         from ..planning.task import made_on
+        from ..threads.problem import check_words
 
         chosen_methods(self.methods)  # known, before a large trace is read
+        check_words("time" if self.objective == "all" else self.objective, self.effort)
         workload, target = self.read_with_machine(
             self.machine, self.trace, pages=self.objective in ("time", "all"), objective=self.objective
         )

@@ -82,11 +82,9 @@ class PlanCommand(WorkloadCommand, frozen=True):
         bool, Option(help="Place also memory that is as good where it is touched first.")
     ] = False
     threads: Annotated[
-        int,
-        Option(
-            metavar="N", help="For N threads, by recordings with two or more other numbers of them.", least=0
-        ),
-    ] = 0
+        int | None,
+        Option(metavar="N", help="For N threads, by recordings with two or more other numbers of them."),
+    ] = None
     force: Annotated[
         bool, Option(help="With --threads, also by a pattern that predicts the recordings badly.")
     ] = False
@@ -104,7 +102,6 @@ class PlanCommand(WorkloadCommand, frozen=True):
         else:
             with TraceOpening(self.traces[0]) as opening:
                 self.refuse_options_of_a_matrix()
-                _refuse_first_touches(opening)
                 self._plan(opening)
 
     def _plan(self, opening: "TraceOpening | None") -> None:
@@ -170,7 +167,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
         plan_a_job(self.traces[0], self.cluster, self.engine, output, options, as_json=self.as_json)
 
     def _workload(self, opening: "TraceOpening | None") -> "tuple[Workload, Machine]":
-        if not self.threads:
+        if self.threads is None:
             if self.force:
                 raise UsageError("--force without --threads", "give both, or neither")
             return self.read_with_machine(
@@ -193,16 +190,6 @@ class PlanCommand(WorkloadCommand, frozen=True):
         target = target or workload.machine
         assert target is not None
         return workload, target
-
-
-def _refuse_first_touches(opening: "TraceOpening") -> None:
-    from numaplan.analyzer import first_touches_only
-
-    if first_touches_only(opening.trace()):
-        raise UsageError(
-            f"{opening.path} has first touches only: who shares memory with whom is not seen",
-            "record with '--backend emulate', which sees accesses (nprof setup)",
-        )
 
 
 def _kept_free(cpus: str, plans: Sequence[Path], machine: "Machine") -> tuple[int, ...]:

@@ -42,7 +42,7 @@ def parts_of_trace(path: Path) -> list[Part]:
         facts = _job_facts(trace)
         messages = _messages(trace) if trace.meta.get("messages") else None
         numbers = {row.thread: (row.process, row.path) for row in trace.thread_rows}
-    found = read_trace(path, pages=True, by_phase=False)
+    found = read_trace(path, pages=True, by_phase=False, first_touches=True)
     line = found.analysis.timeline
     ends = [line.start_ns + phase.end * line.slice_ns for phase in found.analysis.phases]
     facts |= {"recording": found.workload.sources["trace"], "messages": messages is not None}

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from numaplan.analyzer import PageCounts
-from numaplan.common import BackgroundCall
+from numaplan.common import BackgroundCall, UsageError
 from numaplan.profiler import Trace
 
 from ..threads.problem import Floats, Nodes
@@ -47,13 +47,25 @@ class TraceWorkload(NamedTuple):
 def workload_of_trace(
     path: Path, *, pages: bool = True, by_phase: bool = False, part: Part = WHOLE, larger: bool = False
 ) -> Workload:
-    """Of a trace, or of a part of it; raises UsageError when it cannot be read or shows no thread.
+    """Of a trace, or of a part of it; raises UsageError when it cannot be read, shows no thread, or
+    nothing but first touches.
 
     by_phase: communication weighted by the rate of accesses in the phase that it happens in, for the
     objective `phased` (one more pass over the samples); larger: also with larger inputs, where the trace
     tells of these (some more passes).
     """
     return read_trace(path, pages=pages, by_phase=by_phase, part=part, larger=larger).workload
+
+
+def refuse_first_touches(trace: Trace) -> None:
+    """Raise UsageError for a trace of page faults only: any placement would seem as good as another."""
+    from numaplan.analyzer import first_touches_only
+
+    if first_touches_only(trace):
+        raise UsageError(
+            f"{trace.path} has first touches only: who shares memory with whom is not seen",
+            "record with '--backend emulate', which sees accesses (nprof setup)",
+        )
 
 
 def read_trace(
@@ -64,10 +76,14 @@ def read_trace(
     larger: bool = False,
     opening: TraceOpening | None = None,
     part: Part = WHOLE,
+    first_touches: bool = False,
 ) -> TraceWorkload:
-    """The same, with what further runs are compared with. opening: of the trace, where it has begun."""
+    """The same, with what further runs are compared with. opening: of the trace, where it has begun;
+    first_touches: these are enough, as for ranks that are placed by their messages."""
     digested = BackgroundCall(digest, path)  # outside of Python's lock
     with opening.trace() if opening else Trace.open(path) as whole, part.of(whole) as trace:
+        if not first_touches:
+            refuse_first_touches(trace)
         found = opened_workload(whole, trace, pages=pages, by_phase=by_phase, larger=larger)
         sources = {"trace": digested.result(), **part.recorded()}
     return found._replace(workload=replace(found.workload, sources=sources))

@@ -14,7 +14,6 @@ class TraceOpening:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         self._trace = BackgroundCall(_open, path)
 
     def __enter__(self) -> "TraceOpening":

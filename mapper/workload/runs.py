@@ -12,7 +12,14 @@ from numaplan.common import UsageError
 from numaplan.profiler import Trace
 
 from .files import digest
-from .from_trace import TraceWorkload, read_trace, shared_loads, thread_lanes, trace_pages
+from .from_trace import (
+    TraceWorkload,
+    read_trace,
+    refuse_first_touches,
+    shared_loads,
+    thread_lanes,
+    trace_pages,
+)
 from .joining import renumbered, together
 from .lasted import lasted_s
 from .messages import with_messages
@@ -88,6 +95,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
         jobs = [membership(str(paths[0]), processes, trace.meta)]
     for path in paths[1:]:
         with Trace.open(path) as whole, part.of(whole) as trace:
+            refuse_first_touches(trace)
             samples = TraceSamples(trace)
             other = analyze_trace(trace, slice_ns=analysis.timeline.slice_ns, samples=samples)
             own = [(thread.process, thread.path) for thread in other.threads]

@@ -36,12 +36,34 @@ def test_first_touches_alone_make_no_plan(tmp_path: Path, capsys: pytest.Capture
     said = capsys.readouterr().err
     assert "first touches only" in said and "--backend emulate" in said
     assert not Path(plan).exists()
+    assert main(["compare", str(trace), "--machine", "1x2"]) == 2
+    assert "first touches only" in capsys.readouterr().err
     hints = {**samples, "event": [EVENT_CODE[name] for name in ("fault", "hint_fault")] * 50}
     trace = write_trace(tmp_path / "h.db", hints, threads, meta={"backend": "faults"})
     assert main(["plan", str(trace), "-o", plan]) == 0
     capsys.readouterr()
     assert main(["plan", str(trace), "-o", plan, "--machine", "1x2", "--objective", "remote"]) == 0
     assert "2 threads on 1 node (1x2)" in capsys.readouterr().out
+    assert main(["plan", str(trace), str(tmp_path / "t.db"), "-o", plan]) == 2
+    assert "t.db has first touches only" in capsys.readouterr().err
+
+
+def test_no_threads_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They were taken for no --threads: the answer was a plan for the recorded ones."""
+    threads = [(0, "p0", "0", 1, 1, "t", 0, -1), (1, "p0", "0.1", 2, 1, "t", 0, -1)]
+    samples = {"time_ns": range(100), "thread": [i % 2 for i in range(100)], "addr": 0x1000, "is_write": True}
+    traces = [str(write_trace(tmp_path / f"{name}.db", samples, threads)) for name in "ab"]
+    for number in ("0", "-1", "1"):
+        assert main(["plan", *traces, f"--threads={number}", "-o", str(tmp_path / "plan.json")]) == 2
+        assert f"--threads {number} — 2 to" in capsys.readouterr().err
+
+
+def test_words_that_compare_does_not_know_are_refused_before_the_trace_is_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for option, word in (("--objective", "nonsense"), ("--effort", "nonsense"), ("--methods", "nonsense")):
+        assert main(["compare", "none.db", option, word]) == 2
+        assert "unknown" in capsys.readouterr().err
 
 
 def test_a_trace_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
