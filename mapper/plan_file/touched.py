@@ -37,12 +37,16 @@ class Whereabouts(NamedTuple):
 
 
 def local_share(
-    touched: Collection[Touched], on: Callable[[Touched], Whereabouts], interleaved: Collection[int] = ()
+    touched: Collection[Touched],
+    on: Callable[[Touched], Whereabouts],
+    interleaved: Collection[int] = (),
+    homes: Mapping[int, int] | None = None,
 ) -> float:
     """Expected share of local accesses; -1: not known.
 
     on: where the threads are, independently of each other; interleaved: nodes over which all memory is spread
-    (none: each page is where it was touched first).
+    (none: each page is where it was touched first); homes: of each node the one whose memory its threads
+    touch first (None: its own).
     """
     groups = list(touched)
     found = [on(group) for group in groups]
@@ -53,11 +57,23 @@ def local_share(
     if interleaved:
         hit = [sum(part.get(node, 0.0) for node in interleaved) / len(interleaved) for part in where]
         return sum(group.all * share for group, share in zip(groups, hit, strict=True)) / total
+    made = [_memory(part, homes) for part in where]
     local = 0.0
-    for group, part, one in zip(groups, where, found, strict=True):
-        local += group.own * (one.stays + (1 - one.stays) * _together(part, part))
-        local += sum(share * _together(part, where[other]) for other, share in group.others)
+    for group, part, own, one in zip(groups, where, made, found, strict=True):
+        stayed = sum(share for node, share in part.items() if homes is None or homes[node] == node)
+        local += group.own * (one.stays * stayed + (1 - one.stays) * _together(part, own))
+        local += sum(share * _together(part, made[other]) for other, share in group.others)
     return local / total
+
+
+def _memory(where: Mapping[int, float], homes: Mapping[int, int] | None) -> Mapping[int, float]:
+    """How likely what a thread touches first is on each node."""
+    if homes is None:
+        return where
+    found: dict[int, float] = {}
+    for node, share in where.items():
+        found[homes[node]] = found.get(homes[node], 0.0) + share
+    return found
 
 
 def _together(one: Mapping[int, float], other: Mapping[int, float]) -> float:

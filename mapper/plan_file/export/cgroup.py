@@ -6,7 +6,7 @@ from numaplan.machine import format_list
 
 from ..plan import Plan
 from .kept import lost, one_set, processes_bound, remarks
-from .placement import all_cpus, command, label, memory_nodes, nodes_of, processes
+from .placement import all_cpus, command, homes_of, label, memory_nodes, processes
 
 ROOT = "/sys/fs/cgroup"
 
@@ -25,7 +25,7 @@ def cgroup(plan: Plan) -> str:
     if several:
         lines.append('echo +cpuset >"$group/cgroup.subtree_control"')
         for name, cpus in own.items():
-            lines += _group(f"/{quote(name)}", cpus, nodes_of(plan, cpus))
+            lines += _group(f"/{quote(name)}", cpus, homes_of(plan, cpus))
         lines.append('# put each process into its group as it begins: echo $$ >"$group/NAME/cgroup.procs"')
         lines.append(remarks([processes_bound(plan), lost(plan)]))
     else:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from ..plan import Plan
 from ..touched import STAYS, Touched, Whereabouts, local_share
-from .placement import all_cpus, every_cpu, memory_nodes, nodes_of, processes
+from .placement import all_cpus, every_cpu, homes, homes_of, memory_nodes, nodes_of, processes
 
 FIRST_TOUCH = "memory where it is touched first"
 
@@ -18,11 +18,11 @@ def spread_over(plan: Plan) -> tuple[int, ...]:
     where that was not made, first touch is taken. That estimate is of all nodes: where the plan has fewer,
     first touch is also taken if more is local by it.
     """
-    costs, nodes = plan.predicted.costs, nodes_of(plan, all_cpus(plan))
+    costs, nodes = plan.predicted.costs, homes_of(plan, all_cpus(plan))
     if len(nodes) < 2 or costs.get("alone, interleaved", 0.0) >= costs.get("alone", 0.0):
         return ()
-    every, where = nodes_of(plan, every_cpu(plan)), _in_one_set(plan)
-    touched, spread = (local_share(plan.predicted.touched, where, over) for over in ((), nodes))
+    every, where, home = homes_of(plan, every_cpu(plan)), _in_one_set(plan), homes(plan)
+    touched, spread = (local_share(plan.predicted.touched, where, over, home) for over in ((), nodes))
     return nodes if nodes == every or touched <= spread else ()
 
 
@@ -73,7 +73,7 @@ def lost(plan: Plan, *, threads: bool = True) -> str:
 
     Where all is on one node, so is memory where it is touched first, in any order of the threads.
     """
-    nodes = memory_nodes(plan)
+    nodes = {*memory_nodes(plan), *nodes_of(plan, all_cpus(plan))}
     regions = len(plan.memory) if len(nodes) > 1 else 0
     unbound = threads and len({thread.cpus for thread in plan.threads}) > 1
     what = [
@@ -85,7 +85,7 @@ def lost(plan: Plan, *, threads: bool = True) -> str:
 
 def _sentence(plan: Plan, threads: str, memory: Sequence[int], on: Callable[[Touched], Whereabouts]) -> str:
     where = f"memory interleaved over nodes {','.join(map(str, memory))}" if memory else FIRST_TOUCH
-    share = local_share(plan.predicted.touched, on, memory)
+    share = local_share(plan.predicted.touched, on, memory, homes(plan))
     whole = plan.predicted.local_share
     if share < 0 or whole < 0:
         return f"kept: {threads}, {where}: which share of the plan that keeps is not known"

@@ -6,7 +6,7 @@ from numaplan.machine import format_list
 
 from ..plan import Plan
 from .kept import lost, one_set
-from .placement import all_cpus, label, memory_nodes, nodes_of, placed_bytes
+from .placement import all_cpus, homes_of, label, memory_nodes, placed_bytes
 
 LEAST_MIB = 512  # of a cell
 LOCAL, REMOTE = 10, 20  # distances where the machine has none
@@ -62,7 +62,7 @@ def _cells(plan: Plan, cpus: Sequence[int], nodes: Sequence[int], sizes: Sequenc
     rows = plan.machine.distances
     lines = []
     for cell, (node, size) in enumerate(zip(nodes, sizes, strict=True)):
-        own = [number for number, cpu in enumerate(cpus) if nodes_of(plan, [cpu]) == (node,)]
+        own = [number for number, cpu in enumerate(cpus) if homes_of(plan, [cpu]) == (node,)]
         held = f" cpus='{format_list(own)}'" if own else ""
         lines += [f"      <cell id='{cell}'{held} memory='{size}' unit='MiB'>", "        <distances>"]
         for other, one in enumerate(nodes):

@@ -68,10 +68,27 @@ def nodes_of(plan: Plan, cpus: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(node.id for node in plan.machine.nodes if wanted & set(node.cpus)))
 
 
+def homes(plan: Plan) -> dict[int, int]:
+    """Of each node the one whose memory its cpus touch first: itself, or the nearest that has any."""
+    nodes, distances = plan.machine.nodes, plan.machine.distances
+    holding = [row for row, node in enumerate(nodes) if node.memory_bytes] or [*range(len(nodes))]
+
+    def nearest(row: int) -> int:
+        return min(holding, key=lambda at: (at != row, distances[row][at] if distances else 0.0))
+
+    return {node.id: nodes[nearest(row)].id for row, node in enumerate(nodes)}
+
+
+def homes_of(plan: Plan, cpus: Iterable[int]) -> tuple[int, ...]:
+    """Ids of the nodes whose memory these cpus touch first, ascending."""
+    home = homes(plan)
+    return tuple(sorted({home[node] for node in nodes_of(plan, cpus)}))
+
+
 def memory_nodes(plan: Plan) -> tuple[int, ...]:
-    """Ids of the nodes that have a thread or planned memory, ascending."""
+    """Ids of the nodes that have planned memory, or what threads touch first, ascending."""
     placed = {run.node for region in plan.memory for run in region.runs}
-    return tuple(sorted(placed | set(nodes_of(plan, all_cpus(plan)))))
+    return tuple(sorted(placed | set(homes_of(plan, all_cpus(plan)))))
 
 
 def placed_bytes(plan: Plan, node: int | None = None) -> int:

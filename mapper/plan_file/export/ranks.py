@@ -10,7 +10,7 @@ from numaplan.machine import format_list
 
 from ..plan import Plan
 from .kept import lost, ranks_bound, remarks
-from .placement import nodes_of, processes, rank_command, ranks
+from .placement import homes_of, processes, rank_command, ranks
 
 MOST_SLOT = 40  # characters; Open MPI 4.1 overruns a buffer at 49
 
@@ -53,7 +53,7 @@ def slurm(plan: Plan) -> str:
     """Cpus and memory of each rank by lists, or by masks where a rank has several."""
     own = ranks(plan)
     cpus = _binding("cpu", own)
-    memory = _binding("mem", [nodes_of(plan, cpus) for cpus in own])
+    memory = _binding("mem", [homes_of(plan, cpus) for cpus in own])
     return f"srun --nodes=1 --ntasks={len(own)} {cpus} {memory} {rank_command(plan)}\n{_kept(plan)}"
 
 

@@ -4,7 +4,7 @@ from numaplan.machine import format_list
 
 from ..plan import Plan
 from .kept import lost, one_set, remarks, spread_over
-from .placement import all_cpus, memory_nodes, nodes_of
+from .placement import all_cpus, homes_of, memory_nodes
 
 
 def systemd(plan: Plan) -> str:
@@ -30,7 +30,7 @@ def _policy(plan: Plan, spread: tuple[int, ...]) -> list[str]:
     """Interleaved; on one node preferably there; else local, which takes no mask."""
     if spread:
         return ["NUMAPolicy=interleave", f"NUMAMask={format_list(spread)}"]
-    nodes = nodes_of(plan, all_cpus(plan))
+    nodes = homes_of(plan, all_cpus(plan))
     if len(nodes) == 1:
         return ["NUMAPolicy=preferred", f"NUMAMask={nodes[0]}"]
     return ["NUMAPolicy=local"]

@@ -145,6 +145,31 @@ def test_memory_is_not_interleaved_over_a_part_of_the_machine_where_first_touch_
     assert "--interleave=0,1" in export_plan(part, "numactl")
 
 
+def test_no_memory_is_asked_of_a_node_that_has_none() -> None:
+    """Its cpus touch the nearest node's first; launchers refuse a node without memory, or the kernel does."""
+    content = Machine.load("3x4").to_dict()
+    distances = [[10, 31, 31], [31, 10, 17], [31, 17, 10]]
+    nodes = [
+        {**node, "memory_bytes": size << 30} for node, size in zip(content["nodes"], (8, 0, 8), strict=True)
+    ]
+    machine = Machine.from_dict({**content, "nodes": nodes, "distances": distances})
+    near = msgspec.structs.replace(plan(costs=INTERLEAVED), machine=PlanMachine.of(machine), memory=())
+    assert "--cpuset-mems=0,2 " in export_plan(near, "podman")
+    assert "--mem-bind=map_mem:0,0,2,2 " in export_plan(near, "slurm")
+    assert "AllowedMemoryNodes=0,2\n" in export_plan(near, "systemd")
+    domain = export_plan(near, "libvirt")
+    assert (
+        "<memnode cellid='1' mode='strict' nodeset='2'/>" in domain and "<cell id='1' cpus='2-3' " in domain
+    )
+    ranked = msgspec.structs.replace(plan("r0", "r1"), machine=near.machine, memory=())
+    assert 'echo 2 >"$group"/r1/cpuset.mems' in export_plan(ranked, "cgroup")
+    # Bound, only the first node's threads find local what they touched first: 0.2 + 0.1 of 1.
+    assert kept(export_plan(near, "omp")).endswith("30 of 97 % local")
+    assert "which thread is on which node" in export_plan(near, "taskset")
+    one = msgspec.structs.replace(near, threads=near.threads[2:])
+    assert "NUMAPolicy=preferred\nNUMAMask=2\n" in export_plan(one, "systemd")
+
+
 @pytest.mark.parametrize("form", ["slurm", "openmpi", "hydra", "rankfile"])
 def test_that_threads_become_copies_of_the_program_is_said(form: str) -> None:
     assert "this starts it 4 times" in export_plan(plan(), form)
