@@ -216,6 +216,16 @@ class Document(msgspec.Struct, forbid_unknown_fields=True):
     exporter: str | msgspec.UnsetType = msgspec.UNSET
 
 
+@pytest.mark.parametrize("level, shown", [("remote_dram", 1), ("l1", 0)])
+def test_speedscope_opens_at_remote_accesses_where_there_are_any(
+    level: str, shown: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples = {"time_ns": np.arange(6), "level": LEVEL_CODE[level]}
+    path = write_trace(tmp_path / "t.db", samples, [(0, "p0", "0", 10, 10, "app", 0, -1)])
+    (written,) = exported(path, tmp_path, "speedscope", capsys)
+    assert msgspec.json.decode(written.read_bytes(), type=Document).activeProfileIndex == shown
+
+
 def test_flame_graphs_for_speedscope_have_all_samples(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
