@@ -25,6 +25,7 @@ from .errors import (
 from .files.temporary import swept_folder as swept_folder, temporary_folder as temporary_folder
 from .files.whole import (
     atomic_output as atomic_output,
+    check_named_once as check_named_once,
     check_output as check_output,
     output_folder as output_folder,
     read_document as read_document,

@@ -54,6 +54,16 @@ def same_file(output: FileName, other: FileName) -> bool:
         return False
 
 
+def check_named_once(recordings: Iterable[FileName]) -> None:
+    """Raise UsageError for a recording that is given twice."""
+    seen = set[str]()
+    for name in recordings:
+        path = os.path.realpath(name)
+        if path in seen:
+            raise UsageError(f"{name}: given twice", "name each recording once")
+        seen.add(path)
+
+
 @contextmanager
 def atomic_output(path: FileName) -> Iterator[Path]:
     """Yield a temporary name; rename it to `path` if the block succeeds, else remove it.

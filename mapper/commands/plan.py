@@ -4,7 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from numaplan.common import Argument, Json, Option, UsageError, check_own_files, print_json, print_lines
+from numaplan.common import (
+    Argument,
+    Json,
+    Option,
+    UsageError,
+    check_named_once,
+    check_own_files,
+    print_json,
+    print_lines,
+)
 
 from .reduce import Engine
 from .workload import MachineName, WorkloadCommand, say
@@ -100,6 +109,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
         elif not self.traces or self.comm is not None:
             self._plan(None)
         else:
+            check_named_once(self.traces)  # else a run would be taken to be like itself
             with TraceOpening(self.traces[0]) as opening:
                 self.refuse_options_of_a_matrix()
                 self._plan(opening)

@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from pathlib import Path
 
-from numaplan.common import NumaplanError, UsageError, as_text, check_output, temporary_folder
+from numaplan.common import (
+    NumaplanError,
+    UsageError,
+    as_text,
+    check_named_once,
+    check_output,
+    temporary_folder,
+)
 from numaplan.machine import Machine
 
 from ..backends.base import Progress, Recording
@@ -45,7 +52,7 @@ def import_recordings(
     memory access, MachineLacksError for hardware traces that only perf can decode.
     """
     check_output(output)
-    _check_once(names)
+    check_named_once([shown(name) for name in names])  # else each of its samples would count twice
     with temporary_folder("numaplan-import-") as folder:
         parts = []
         for number, name in enumerate(names):
@@ -86,16 +93,6 @@ def _too_small(machine: Machine, parts: Sequence[Accesses]) -> str:
     if last in machine.node_of_cpu:
         return ""
     return f"--machine {machine.name} has no cpu {last}: of samples on cpus that it has not no node is known"
-
-
-def _check_once(names: Sequence[str]) -> None:
-    """Raise UsageError for a recording that is given twice: each of its samples would count twice."""
-    seen = set[str]()
-    for name in names:
-        path = name if name == "-" else os.path.realpath(name)
-        if path in seen:
-            raise UsageError(f"{shown(name)}: given twice", "name each recording once")
-        seen.add(path)
 
 
 def _numbered(parts: Sequence[Accesses]) -> list[Accesses]:

@@ -1,6 +1,7 @@
 """The commands that signals are tried on, small enough to be started a thousand times."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ def starts(inputs: Path) -> Iterator[Start]:
     yield Start(("nmap", "analyze", "trace.db", "--to", "matrices"), ("matrices",))
     yield Start(("nmap", "report", "trace.db", "--plan", "plan.json", "-o", "r.html"), ("r.html",))
     yield Start(("nmap", "plan", "trace.db", "--machine", "4x2", "-o", "new.json"), ("new.json",))
-    yield Start(("nmap", "plan", "trace.db", "trace.db", "--machine", "2x2", "-o", "new.json"), ("new.json",))
+    yield Start(("nmap", "plan", "trace.db", "again.db", "--machine", "2x2", "-o", "new.json"), ("new.json",))
     yield Start(
         ("nmap", "check", "trace.db", "--baseline", "plan.json", "--max-regress", "900%", "--junit", "j.xml"),
         ("j.xml",),
@@ -113,6 +114,7 @@ def make_inputs(folder: Path) -> None:
         "trace.db",
         *PROGRAM,
     )
+    shutil.copy(folder / "trace.db", folder / "again.db")
     for name, machine in (("plan", "4x2"), ("small", "2x1")):
         plan = ("plan", "trace.db", "--machine", machine, "-o", f"{name}.json")
         _run(folder, str(BIN / "nmap"), *plan)

@@ -48,6 +48,19 @@ def test_first_touches_alone_make_no_plan(tmp_path: Path, capsys: pytest.Capture
     assert "t.db has first touches only" in capsys.readouterr().err
 
 
+def test_a_run_is_not_compared_with_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was said to keep the roles of its threads from run to run, and the plan to fit the next one."""
+    threads = [(0, "p0", "0", 1, 1, "t", 0, -1), (1, "p0", "0.1", 2, 1, "t", 0, -1)]
+    samples = {"time_ns": range(100), "thread": [i % 2 for i in range(100)], "addr": 0x1000, "is_write": True}
+    one, other = (str(write_trace(tmp_path / f"{name}.db", samples, threads)) for name in "ab")
+    (tmp_path / "link.db").symlink_to(one)
+    plan = tmp_path / "plan.json"
+    for more in (["--machine", "2x2"], ["--threads", "8"]):
+        assert main(["plan", one, other, str(tmp_path / "link.db"), "-o", str(plan), *more]) == 2
+        assert "link.db: given twice" in capsys.readouterr().err
+        assert not plan.exists()
+
+
 def test_no_threads_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They were taken for no --threads: the answer was a plan for the recorded ones."""
     threads = [(0, "p0", "0", 1, 1, "t", 0, -1), (1, "p0", "0.1", 2, 1, "t", 0, -1)]
