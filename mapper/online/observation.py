@@ -28,7 +28,8 @@ class MachineView:
 
     node_ids: (K,) operating-system ids; cpu_ids: (C,); cpu_node: (C,) row of each cpu's node; distances:
     (K, K) as firmware says, 10 is local; latency_ns: (K, K) without load, from cpus of the row to memory of
-    the column; bandwidth_mb_s: (K, K) likewise.
+    the column; bandwidth_mb_s: (K, K) likewise; has_memory: (K,) whether pages can be put there (all where no
+    size is known).
     """
 
     node_ids: Ints
@@ -37,6 +38,7 @@ class MachineView:
     distances: Floats
     latency_ns: Floats
     bandwidth_mb_s: Floats
+    has_memory: Flags
 
     @staticmethod
     def of(machine: Machine) -> "MachineView":
@@ -44,6 +46,7 @@ class MachineView:
         cpus = np.array(machine.cpus, dtype=np.int64)
         row = {node: index for index, node in enumerate(machine.node_ids)}
         distances = machine.distance_matrix
+        has_memory = np.array([node.memory_bytes > 0 for node in machine.nodes])
         return MachineView(
             node_ids=np.array(machine.node_ids, dtype=np.int64),
             cpu_ids=cpus,
@@ -51,6 +54,7 @@ class MachineView:
             distances=distances,
             latency_ns=latencies(machine),
             bandwidth_mb_s=bandwidths(machine),
+            has_memory=has_memory if has_memory.any() else ~has_memory,
         )
 
     @property
@@ -67,6 +71,13 @@ class MachineView:
     def cpu_nodes(self) -> Ints:
         """Rows of the nodes that have cpus, ascending."""
         return np.flatnonzero(self.seats)
+
+    @cached_property
+    def memory_for(self) -> Ints:
+        """(K,) the row of the node where each one's pages are best: its own, or the nearest with memory."""
+        having = np.flatnonzero(self.has_memory)
+        nearest = having[np.argmin(self.latency_ns[:, having], axis=1)]
+        return np.where(self.has_memory, np.arange(self.nodes), nearest)
 
 
 @dataclass(frozen=True)

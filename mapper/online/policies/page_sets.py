@@ -31,10 +31,11 @@ def find_rows(sorted_keys: Ints, keys: Ints) -> Ints:
 def move_actions(observation: Observation, keys: Ints, nodes: Ints, reason: str) -> tuple[MovePages, ...]:
     """One action a process and destination, for pages (keys) not known to be there already.
 
-    nodes: (n,) rows of destinations. A page goes where it stands first.
+    nodes: (n,) rows of destinations, for those without memory the nearest that has. A page goes where it
+    stands first.
     """
     keys, first = np.unique(keys, return_index=True)
-    nodes, pages = nodes[first], observation.pages
+    nodes, pages = observation.machine.memory_for[nodes[first]], observation.pages
     rows = find_rows(page_keys(pages.process, pages.number), keys)
     going = (rows < 0) | (pages.node[rows] != nodes)
     keys, nodes = keys[going], nodes[going]

@@ -15,7 +15,7 @@ import numpy as np
 
 from numaplan.machine import LINE, OVERLAP, memory_waits, queue_waits
 
-from ...observation import Floats, Ints, Observation, sums_by_cell
+from ...observation import Flags, Floats, Ints, Observation, sums_by_cell
 from .knowledge import Sharing
 
 _ROUNDS = 8
@@ -46,13 +46,14 @@ class Queueing(NamedTuple):
 @dataclass(frozen=True)
 class Outlook:
     """latency: (K, K) ns without load; queueing, tight: as is likely, and nearly full; sharing: who uses
-    what; node: (T,) where threads are."""
+    what; node: (T,) where threads are; has_memory: (K,) whether pages can be put there."""
 
     latency: Floats
     queueing: Queueing
     tight: Queueing
     sharing: Sharing
     node: Ints
+    has_memory: Flags
 
     def waiting(self, thread_node: Ints, page_node: Ints) -> tuple[float, float]:
         """Thread-seconds of waiting a second with everything where it is said to be.
@@ -93,7 +94,7 @@ class Outlook:
         for step in range(rounds):
             turn = np.flatnonzero(known[step::rounds]) * rounds + step
             here, cost = goal[turn], used[turn] @ each
-            best, row = np.argmin(cost, axis=1), np.arange(len(turn))
+            best, row = np.argmin(np.where(self.has_memory, cost, np.inf), axis=1), np.arange(len(turn))
             goal[turn] = np.where(cost[row, here] - cost[row, best] > price[turn], best, here)
             if rounds > 1:
                 each = self._each(thread_node, goal)
@@ -144,7 +145,7 @@ def fit_outlook(observation: Observation, sharing: Sharing) -> Outlook:
         full = _fullest(_by_node(node, memory), machine.bandwidth_mb_s)
         likely = _fitted(machine.bandwidth_mb_s, memory, node, excess)
         tight = _fitted(machine.bandwidth_mb_s * min(max(full / _BUSY, 1e-12), 1.0), memory, node, excess)
-    return Outlook(machine.latency_ns, likely, tight, sharing, observation.threads.node)
+    return Outlook(machine.latency_ns, likely, tight, sharing, observation.threads.node, machine.has_memory)
 
 
 def _fullest(flow: Floats, bandwidth: Floats) -> float:

@@ -1,13 +1,17 @@
 """LMMA with its preload example, next-touch, and pages in bulk."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from numaplan.machine import Machine, Node
 from numaplan.mapper.online.actions import MovePages
-from numaplan.mapper.online.observation import Observation, age_weight
+from numaplan.mapper.online.observation import MachineView, Observation, age_weight
 from numaplan.mapper.online.policies.follow import surrounding
 from numaplan.mapper.online.policies.lmma import Lmma, relative_latencies
+from numaplan.mapper.online.policies.next_touch import _Marks
 from numaplan.mapper.online.policies.page_sets import find_rows, page_keys, split_keys
 from numaplan.mapper.online.registry import make_policy
 from tests.support.policy_cases import ints, machine_of, observation
@@ -158,3 +162,33 @@ def test_next_touch_moves_pages_after_their_thread_moved_when_touched() -> None:
 @pytest.mark.parametrize("name", ["lmma", "nimar+lmma", "numaplan", "dino", "excl+next-touch"])
 def test_policies_stand_an_empty_observation(name: str) -> None:
     assert make_policy(name).decide(observation(MACHINE, []), None).actions == ()
+
+
+def without_memory(seen: Observation) -> Observation:
+    """The same where the last two nodes have no memory, or none that may be used, node 1 is next to node 3,
+    and threads stay."""
+    distances = np.where(np.eye(4, dtype=bool), 10.0, 30.0)
+    distances[3, 1] = distances[1, 3] = distances[2, 0] = distances[0, 2] = 15.0
+    nodes = tuple(
+        Node(id=node, cpus=(2 * node, 2 * node + 1), memory_bytes=(node < 2) << 30) for node in range(4)
+    )
+    machine = Machine(nodes=nodes, distances=tuple(map(tuple, distances.tolist())))
+    threads = replace(seen.threads, movable=np.zeros(4, dtype=bool))
+    return replace(seen, machine=MachineView.of(machine), threads=threads)
+
+
+@pytest.mark.parametrize("policy", ["lmma", "dino", "numaplan"])
+def test_pages_go_to_nodes_that_have_memory(policy: str) -> None:
+    """Their only user is on node 3, which has none: on node 1 they are as near as can be."""
+    seen = pages_case([(0, 100, 0), (0, 5000, 1)], [(0, 3, 2e7, np.nan), (1, 3, 2e7, np.nan)])
+    goals = moved(make_policy(policy).decide(without_memory(seen), None).actions)
+    assert goals.keys() == {1}
+    assert 100 in goals[1] and 5000 not in goals[1]
+
+
+def test_the_next_touch_is_near_memory() -> None:
+    policy = make_policy("first-fit+next-touch")
+    seen = pages_case([(0, 100, 0)], [(0, 3, 10.0, 100.0)])
+    marked = _Marks(seen.processes.pid[:1], ints([100]), seen.threads.tid[3:4], np.array([True]))
+    decided = policy.decide(without_memory(seen), (None, marked))
+    assert moved(decided.actions) == {1: [100]}
