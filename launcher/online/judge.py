@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from numaplan.mapper import Flags, Floats, Ints, MoveThread, Observation
+from numaplan.mapper import Flags, Floats, Ints, MoveThread, Observation, find_rows
 
 from .actuator import ActionResult
 from .samples import Interval
@@ -145,7 +145,9 @@ class PendingMoves:
             order = np.argsort(pages)
             at = np.minimum(np.searchsorted(pages, page, sorter=order), len(pages) - 1)
             ours = (pages[order[at]] == page) & (pid == owner)
-            result[ours] = np.searchsorted(node_ids, nodes[order[at]][ours])
+            rows = find_rows(node_ids, nodes[order[at]])  # they may have been on a node that is not ours
+            ours &= rows >= 0
+            result[ours] = rows[ours]
         return result
 
 

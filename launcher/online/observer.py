@@ -82,6 +82,8 @@ class Observer:
         table[self.machine.cpu_ids] = self.machine.cpu_node
         self._node_of_cpu = table
         self._row_of_cpu = {int(cpu): row for row, cpu in enumerate(self.machine.cpu_ids)}
+        on_node = (self.machine.cpu_node == row for row in self.machine.cpu_nodes)
+        self._cpus_by_node = [frozenset(self.machine.cpu_ids[rows].tolist()) for rows in on_node]
 
     def observe(self, samples: LiveSamples, roots: Sequence[int]) -> Interval:
         """Observe the processes `roots` and their descendants at this moment."""
@@ -119,11 +121,11 @@ class Observer:
         rows: list[tuple[int, int, procfs.ThreadTimes, bool]] = []
         for number, pid in enumerate(pids.tolist()):
             living = self._system.thread_ids(pid)
-            movable = self.bindings.movable(pid, living)
+            movable, leaves = self.bindings.movable(pid, living), self._may_leave_its_node(pid)
             for tid in living:
                 times = self._system.thread_times(pid, tid)
                 if times is not None and times.cpu in self._row_of_cpu:
-                    rows.append((number, tid, times, movable[tid]))
+                    rows.append((number, tid, times, leaves and movable[tid]))
         pairs = [(times, self._times.get(tid, times)) for _number, tid, times, _movable in rows]
         self._times = {tid: times for _number, tid, times, _movable in rows}
         self.bindings.forget(set(self._times))
@@ -138,6 +140,12 @@ class Observer:
             np.array([now.waited_ns - then.waited_ns for now, then in pairs], dtype=np.int64),
             np.array([movable for _number, _tid, _times, movable in rows], dtype=np.bool_),
         )
+
+    def _may_leave_its_node(self, pid: int) -> bool:
+        """Whether a process has cpus on several nodes; else a policy would send its pages to where its
+        threads cannot follow."""
+        cpus, nodes = self.bindings.process_cpus(pid), self._cpus_by_node
+        return len(nodes) < 2 or sum(not cpus.isdisjoint(node) for node in nodes) > 1
 
     def _pages(self, table: SampleTable, pids: Ints) -> tuple[Pages, Ints]:
         """The touched pages with their nodes, and the page row of each sample."""

@@ -55,7 +55,8 @@ class OnlineSession:
         self._roots: Callable[[], Sequence[int]] = tuple
         self._thread: threading.Thread | None = None
         self._status = Status(options.quiet, live)
-        view, bindings = MachineView.of(machine), Bindings(frozenset(planned), self._system)
+        view, everything = MachineView.of(machine), frozenset(machine.cpus)
+        bindings = Bindings(frozenset(planned), self._system, everything)
         faults = events is not None and events.backend == "faults"
         observer = Observer(
             view,

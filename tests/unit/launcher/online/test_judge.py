@@ -104,3 +104,11 @@ def test_waiting_for_cpus_that_no_placement_spares_is_nobodys_fault() -> None:
 def test_no_known_page_blames_nobody() -> None:
     """Pages whose place is not known tell nothing."""
     assert not moved_pages().at_fault(interval([(FIRST, 0, 50)], place=-1))
+
+
+def test_pages_that_came_from_a_node_beyond_the_machine_blame_nobody() -> None:
+    """A cpuset leaves nodes out; files' pages may be there all the same."""
+    pending = PendingMoves(Cost(100.0, 1.0, 100, 1.0), 0.0, np.array([FIRST, SECOND]))
+    action = MovePages(PID, PAGES, 1, "")
+    pending.add([ActionResult(action, 2, (), (PID, PAGES, np.array([7, 7])))], interval([], 1).observation)
+    assert not pending.at_fault(interval([(FIRST, 0, 50)], place=1))

@@ -96,3 +96,18 @@ def test_latencies_that_know_no_load_are_distances(
     seen = observer.observe(samples([100], int(view.cpu_ids[0]), 500.0), [os.getpid()]).observation
     assert np.isnan(seen.touches.latency_ns).tolist() == [not timed]
     assert seen.latency_or_distance.tolist() == pytest.approx([500.0 if timed else view.latency_ns[0, 1]])
+
+
+def test_threads_of_a_process_with_the_cpus_of_one_node_are_not_to_be_moved(
+    view: MachineView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy would send their pages to another node, to which they cannot go."""
+    mine = sorted(os.sched_getaffinity(0))
+    if len(mine) < 2:
+        pytest.skip("needs two cpus")
+    places(monkeypatch, {})
+    wider = replace(view, cpu_ids=np.array(mine[:2]), cpu_node=np.array([0, 1]))
+    for machine, movable in ((view, False), (wider, True)):
+        observer = Observer(machine, Bindings(), KEPT_S)
+        threads = observer.observe(no_samples(), [os.getpid()]).observation.threads
+        assert threads.movable.tolist() == [movable] * threads.count
