@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VERSION = 2, SOON_MS = 10000 };
+enum { VERSION = 2, SOON_MS = 10000, MOST_DIGITS = 20 /* of a rank */ };
 
 struct control { /* 64 bytes, then the entries */
     char magic[8];
@@ -104,12 +104,13 @@ static uint32_t rank_in(char *const *environment) {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *value = value_in(environment, names[i]);
-        if (!value || !*value) continue;
+        if (!value) continue;
         /* Slurm's batch script has a SLURM_PROCID too; only srun's tasks are ranks. */
         if (i == 3 && !value_in(environment, "SLURM_STEP_NUM_TASKS")) continue;
-        char *end;
-        unsigned long rank = strtoul(value, &end, 10);
-        if (!*end && rank < UINT32_MAX - 1) return (uint32_t)rank + 1;
+        size_t digits = strspn(value, "0123456789"); /* strtoul takes spaces and signs, too */
+        if (!digits || value[digits] || digits > MOST_DIGITS) continue;
+        unsigned long rank = strtoul(value, NULL, 10);
+        if (rank < UINT32_MAX - 1) return (uint32_t)rank + 1;
     }
     return 0;
 }
