@@ -45,7 +45,8 @@ class LoggedRegion:
     """A planned region that appeared: size, errno of placing, bytes by (node of the plan, node found).
 
     -1 stands for a node not planned, or a page not touched. address and pid: where it was last. blocks: of a
-    rule, how many it placed, `bytes` in all; pages are those of some of them.
+    rule, how many it placed, `bytes` in all; pages are those of some of them. gone: at its address may be
+    something else.
     """
 
     bytes: int = 0
@@ -54,6 +55,7 @@ class LoggedRegion:
     address: int = 0
     pid: int = 0
     blocks: int = 0
+    gone: bool = False
 
 
 @dataclass
@@ -102,10 +104,12 @@ def read_logged_run(workdir: Path, named: Mapping[int, str]) -> LoggedRun:
             elif record.kind == _APPLIED_REGION:
                 region = logged.regions[record.b]
                 region.bytes, region.error = record.d, region.error or record.a
-                region.address, region.pid = record.c, log.pid
+                region.address, region.pid, region.gone = record.c, log.pid, False
             elif record.kind == _REGION_PAGES:
                 pair = (_node(record.a >> 16), _node(record.a & 0xFFFF))
-                logged.regions[record.b].pages[pair] += record.c
+                region = logged.regions[record.b]
+                region.pages[pair] += record.c
+                region.gone = True
                 if record.d:
                     logged.full.add(pair[0])
             elif record.kind == _NEXT_TOUCHED:
@@ -134,7 +138,11 @@ def read_logged_run(workdir: Path, named: Mapping[int, str]) -> LoggedRun:
 
 
 def _add_thread(logged: LoggedRun, birth: LoggedThread, record: Record) -> None:
+    """At its birth, or later (record.d), at its end; another process may have had the same part before."""
     thread = logged.threads.setdefault((birth.process, birth.path), birth)
+    if not record.d:
+        thread.tid, thread.pid = birth.tid, birth.pid
+    thread.ended = bool(record.d)
     thread.planned = thread.planned or record.c == _PLANNED
     thread.follows = thread.follows or record.c == _FOLLOWS
     thread.error = thread.error or record.a

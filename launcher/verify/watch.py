@@ -110,7 +110,7 @@ def check_placement(plan: Plan, table: PlanTable, logged: LoggedRun) -> Placemen
 
 def _count_pages(region: PlanRegion, actual: LoggedRegion) -> tuple[int, int]:
     """(pages touched, pages on a node that the plan does not want them on)"""
-    if not actual.address or region.policy == "next-touch":
+    if not actual.address or actual.gone or region.policy == "next-touch":
         return 0, 0
     page = os.sysconf("SC_PAGE_SIZE")
     step = max(page, (actual.bytes // PAGES + page - 1) // page * page)
