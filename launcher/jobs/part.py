@@ -52,10 +52,12 @@ def part_of_job(
         found, line = _plan_of(job, path, host, machine, environment, remap, program, facts)
         return RankPart(found, None, line)
     place = find_place(job, rank, here, told, environment, bool(remap))
+    planned = (place.host if remap and place else job.host_of.get(rank)) or ""
     applied = AppliedRank(
         rank=rank,
         host=here or os.uname().nodename,
-        planned=(place.host if remap and place else job.host_of.get(rank)) or "",
+        # With --remap another rank of this host may have its part.
+        planned="" if place is None and planned == here else planned,
         remapped=bool(remap and place and (place.host, place.rank) != (here, rank)),
         ranks=_number(told.get("ranks")),
         planned_ranks=len(job.ranks),

@@ -88,6 +88,17 @@ def test_with_remap_hosts_stand_for_others(
     assert bool(found.note) == (same is None)
 
 
+def test_with_remap_a_rank_beyond_those_of_its_host_is_not_as_planned(tmp_path: Path) -> None:
+    """Though it is planned there: an earlier one has its part."""
+    job = job_of(order=("other", HERE, HERE))
+    job.save(tmp_path / "job.json")
+    here, path = Machine.load("local"), str(tmp_path / "job.json")
+    parts = [part_of_job(path, rank(number, number), here, True, "", None) for number in range(3)]
+    assert [one.rank.as_planned for one in parts if one.rank] == [True, True, False]
+    assert not parts[2].plan.threads
+    assert parts[2].note.startswith(f"more ranks run on {HERE} than the plan has on a host: it is not bound")
+
+
 def places(job: JobPlan, hosts: list[list[dict[str, str]]], here: str = "") -> list[set[tuple[str, int]]]:
     """Of each host, which planned ranks its ranks stand for; no two for the same."""
     found = []
