@@ -2,7 +2,8 @@
  * and then works on: threads, blocks, a look at its own cpus. Exit code 7, `done CPUS` where all went well.
  *
  * HOW: kill, errno or trap what only a placement needs; list: kill whatever is not needed to go on; strict: read, write, exit;
- * ask: nothing; itself: kill, and the filter comes past libc. A first thread is there before.
+ * ask: nothing; itself: kill, and the filter comes past libc; alarms: kill, while signals break off what waits. A first
+ * thread is there before.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum { BLOCK = 4 << 20, MOST = 128, EXIT = 7 };
@@ -46,6 +48,15 @@ static const int NEEDED[] = {
     SYS_sched_getaffinity,
     SYS_execve,
 };
+
+static void on_alarm(int number) { (void)number; }
+
+static void alarms(bool on) {
+    struct sigaction action = {.sa_handler = on_alarm}; /* no SA_RESTART */
+    struct itimerval often = {{0, on ? 100 : 0}, {0, on ? 100 : 0}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+}
 
 static void on_trap(int number) {
     (void)number;
@@ -131,7 +142,10 @@ int main(int argc, char **argv) {
     if (threads && pthread_create(&first, NULL, wait_for, &barrier)) return 1;
     /* A filter past libc that comes while a thread begins cannot be seen coming. */
     while (threads && !strcmp(argv[1], "itself") && !begun) sched_yield();
+    bool alarmed = !strcmp(argv[1], "alarms");
+    if (alarmed) alarms(true);
     if (restrict_calls(argv[1])) return 2;
+    if (alarmed) alarms(false);
     if (strict) {
         if (write(STDOUT_FILENO, "done 0\n", 7) < 0) return 1;
         past_libc(SYS_exit, EXIT, 0, 0);

@@ -86,11 +86,12 @@ bool nf_follow_from_outside(void) {
         syscall(SYS_exit_group, 1);
     }
     close(attached[1]);
-    bool done = between > 0 && read(attached[0], &answer, 1) == 1;
+    ssize_t got = -1; /* the program's signals may break waits off */
+    while (between > 0 && (got = read(attached[0], &answer, 1)) < 0 && errno == EINTR) {}
     close(attached[0]);
-    if (between > 0) waitpid(between, NULL, __WCLONE);
+    while (between > 0 && waitpid(between, NULL, __WCLONE) < 0 && errno == EINTR) {}
     prctl(PR_SET_PTRACER, 0, 0, 0, 0);
-    return done;
+    return got == 1;
 }
 
 static size_t room_without_us(const struct np_exec *call) {

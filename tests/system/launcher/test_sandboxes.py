@@ -12,7 +12,7 @@ from tests.support.launching import build, nlaunch, plan_for
 
 pytestmark = pytest.mark.system
 
-HOW = ["kill", "errno", "trap", "list", "strict", "itself"]
+HOW = ["kill", "errno", "trap", "list", "strict", "itself", "alarms"]
 THREADS = 6  # 0, 0.1 from before, 0.1.1, 0.2 to 0.4
 
 
