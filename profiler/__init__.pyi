@@ -45,7 +45,7 @@ from .debug.choosing import LIBRARY_FOLDERS as LIBRARY_FOLDERS, LIBRARY_PARTS as
 from .export.formats import write_perfetto as write_perfetto
 from .identity.control import read_control as read_control
 from .identity.elf import ElfFacts as ElfFacts, elf_facts as elf_facts
-from .identity.environment import prepare as prepare
+from .identity.environment import of_no_other as of_no_other, prepare as prepare
 from .identity.executable import executable_of as executable_of
 from .identity.image import read_image as read_image
 from .identity.log import Record as Record, read_logs as read_logs

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaplan.common import NumaplanError, fail, load_numpy, run_program
-from numaplan.profiler import prepare
+from numaplan.profiler import of_no_other, prepare
 
 from ..enforce.folder import launch_folder
 from ..enforce.plan_table import LIBRARY, PlanTable, make_plan_table
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ..verify.watch import Watch
 
 TABLE = "plan.bin"
-_PRELOAD = "LD_PRELOAD"
-_PLANNED = ("NUMAPLAN_PLAN", "NUMAPLAN_TRACER", "NUMAPLAN_OVERRIDE")  # native/enforce, outside.c
 
 
 class Attendants(msgspec.Struct, frozen=True):
@@ -185,7 +183,7 @@ def _run(launch: CheckedLaunch, workdir: Path, attendants: Attendants, first: fr
 
 def _environment(launch: CheckedLaunch, workdir: Path) -> dict[str, str]:
     """The program's environment, with the library where that binds its threads."""
-    environment = _of_no_other_launch(launch.environment)
+    environment = of_no_other(launch.environment)
     if not launch.from_outside:
         environment = prepare(workdir, environment, LIBRARY)
         environment["NUMAPLAN_PLAN"] = str((workdir / TABLE).resolve())
@@ -196,16 +194,3 @@ def _environment(launch: CheckedLaunch, workdir: Path) -> dict[str, str]:
         # It counts its cpus again while it runs, by a system call of its own, on a thread that may be bound.
         environment.setdefault("GOMAXPROCS", str(len(os.sched_getaffinity(0))))
     return environment
-
-
-def _of_no_other_launch(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of who started us without what tells of a plan of theirs: ours holds."""
-    found = {name: value for name, value in environment.items() if name not in _PLANNED}
-    if _PRELOAD in environment:
-        loaded = [path for path in environment[_PRELOAD].replace(" ", ":").split(":") if path]
-        others = [path for path in loaded if Path(path).name != LIBRARY.name]
-        if len(others) < len(loaded):
-            found[_PRELOAD] = ":".join(others)
-            if not others:
-                del found[_PRELOAD]
-    return found

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from numaplan.common import ASKING, NumaplanError, UsageError, fail, find_program, interruptible, run_program
 from numaplan.machine import Machine
-from numaplan.profiler import prepare
+from numaplan.profiler import of_no_other, prepare
 
 from ..enforce.folder import launch_folder
 from ..process import procfs
@@ -23,7 +23,7 @@ def launch_online(options: OnlineOptions, argv: Sequence[str]) -> int:
     # What we start is watched with us, from its first instruction.
     session = OnlineSession(options, Machine.load("local"), [os.getpid()])
     with launch_folder({}) as workdir:
-        environment = prepare(workdir, os.environ) if options.save else os.environ
+        environment = prepare(workdir, os.environ) if options.save else of_no_other(os.environ)
         try:
             code = run_program(
                 argv,

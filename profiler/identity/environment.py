@@ -22,6 +22,10 @@ _ENTRY_BYTES = 64
 
 LIBRARY = native_part("profiler", "preload.so")
 
+# What an outer nlaunch, or nprof, has put into our environment: its library, and the plan (launcher/native/enforce).
+_LIBRARIES = (LIBRARY.name, "enforce.so")
+_PLANNED = ("NUMAPLAN_PLAN", "NUMAPLAN_TRACER", "NUMAPLAN_OVERRIDE")
+
 # Programs that only carry the one that is meant: they load the library too and must not count as processes.
 CARRIERS = "perf:qemu-x86_64:qemu-aarch64"
 
@@ -29,6 +33,7 @@ CARRIERS = "perf:qemu-x86_64:qemu-aarch64"
 def prepare(workdir: Path, environment: Mapping[str, str], library: Path = LIBRARY) -> dict[str, str]:
     """The environment with the preload library in front of an existing LD_PRELOAD, logging into `workdir`.
 
+    Of an outer one of ours nothing is left in it: two libraries in a program would count everything twice.
     Creates the control file there. Raises MachineLacksError when the library was not built, UsageError when
     the folder cannot be written.
     """
@@ -40,6 +45,7 @@ def prepare(workdir: Path, environment: Mapping[str, str], library: Path = LIBRA
     except OSError as error:
         hint = "free some space there, or have it elsewhere (nprof record: -o; nlaunch: TMPDIR)"
         raise UsageError(f"{workdir}: {error.strerror}", hint) from error
+    environment = of_no_other(environment)
     loaded = environment.get("LD_PRELOAD", "").strip()
     return {
         **environment,
@@ -48,6 +54,19 @@ def prepare(workdir: Path, environment: Mapping[str, str], library: Path = LIBRA
         "NUMAPLAN_SKIP": CARRIERS,
         "NUMAPLAN_STARTER": str(os.getpid()),
     }
+
+
+def of_no_other(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of who started us without what another nlaunch or nprof has put there: ours holds."""
+    found = {name: value for name, value in environment.items() if name not in _PLANNED}
+    if "NUMAPLAN_LOG" in environment and "LD_PRELOAD" in environment:
+        loaded = [path for path in environment["LD_PRELOAD"].replace(" ", ":").split(":") if path]
+        others = [path for path in loaded if Path(path).name not in _LIBRARIES]
+        if len(others) < len(loaded):
+            found["LD_PRELOAD"] = ":".join(others)
+            if not others:
+                del found["LD_PRELOAD"]
+    return found
 
 
 def _create_control(workdir: Path) -> None:
