@@ -22,7 +22,7 @@ _ENTRY_BYTES = 64
 
 LIBRARY = native_part("profiler", "preload.so")
 
-# What an outer nlaunch, or nprof, has put into our environment: its library, and the plan (launcher/native/enforce).
+# What an outer nlaunch or nprof has put into our environment: its library, and its plan (launcher/native).
 _LIBRARIES = (LIBRARY.name, "enforce.so")
 _PLANNED = ("NUMAPLAN_PLAN", "NUMAPLAN_TRACER", "NUMAPLAN_OVERRIDE")
 

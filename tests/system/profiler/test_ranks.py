@@ -22,7 +22,21 @@ ENVIRONMENTS = [
     {"SLURM_PROCID": "2"},  # a batch script
     *(
         {"PMI_RANK": value}
-        for value in ("", "-1", "x", "3x", "007", " 3", "+3", "-0", "3 ", f"{3:021}", str(LARGEST), str(LARGEST + 1), "9" * 30)
+        for value in (
+            "",
+            "-1",
+            "x",
+            "3x",
+            "007",
+            " 3",
+            "+3",
+            "-0",
+            "3 ",
+            f"{3:021}",
+            str(LARGEST),
+            str(LARGEST + 1),
+            "9" * 30,
+        )
     ),
 ]
 
