@@ -11,7 +11,7 @@ from ...threads.problem import Floats, Nodes
 from ...threads.seats import assign_cpus
 from ...workload.roles.pools import LIGHT, Twins
 from ...workload.use import ThreadUse
-from .waiting import waiting_in_stretches, waiting_of
+from .waiting import waiting_in_stretches, waiting_of, waiting_where_dealt
 
 SPARE = 0.5  # of a cpu, that a pool may lack
 SLOW = 0.5  # of these, below which it may run without making accesses: it polls
@@ -222,14 +222,15 @@ class CpuSets:
         answer: list[int] = numbers.tolist()
         return answer
 
-    def waits(self, cpus: Sets) -> Floats:
+    def waits(self, cpus: Sets, *, dealt: bool = False) -> Floats:
         """(N,) how long each thread waits for a cpu, in its own time, when it may run on these.
 
         On one cpu it is in turns with all others there; on several the kernel finds it an idle one, while
         there is one. So it waits in each stretch as much as in the area of cpus around it that is the fullest
         then: its own, or one together with those that overlap, each with the threads that may run nowhere
-        else (Hall's condition).
+        else (Hall's condition). dealt: as if the kernel never moved one to an idle cpu.
         """
+        waiting = waiting_where_dealt if dealt else waiting_in_stretches
         having: dict[frozenset[int], list[int]] = {}
         for thread, own in enumerate(cpus):
             having.setdefault(frozenset(own), []).append(thread)
@@ -244,7 +245,7 @@ class CpuSets:
                 each = waiting_of(self._use, inside, len(area)) / len(area)
                 answer[inside] = np.maximum(answer[inside], each)
             else:
-                each = waiting_in_stretches(active.of(inside), len(area)) / len(area)
+                each = waiting(active.of(inside), len(area)) / len(area)
                 fullest.update((own, np.maximum(fullest.get(own, 0.0), each)) for own in within)
         if active is not None:
             for area, each in fullest.items():

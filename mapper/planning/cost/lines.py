@@ -21,6 +21,21 @@ def lines_between(use: ThreadUse, place_of: Mapping[int, int], cpus: Sequence[in
     return answer
 
 
+def ways_anywhere(use: ThreadUse, machine: Machine, place_of: Mapping[int, int]) -> Floats:
+    """(N, N) ns that a line takes in the mean between threads on any two cpus, as likely as any other two: of
+    all lines that they take where they share no cache. place_of: number by cpu."""
+    cpus = list(place_of)
+    places = np.array([place_of[cpu] for cpu in cpus])
+    ways, within = transfers(machine, cpus), np.equal.outer(places, places)
+    near, apart = (
+        float(ways[which].sum()) / max(len(cpus) * (len(cpus) - 1), 1) for which in (within, ~within)
+    )
+    answer: Floats = apart + near * np.divide(
+        use.near, use.lines, out=np.ones_like(use.lines), where=use.lines > 0
+    )
+    return answer
+
+
 def at_one_price(use: ThreadUse, ways: Floats) -> tuple[Floats, float]:
     """(N, N) lines for a solver that knows one price of a line within a place, alike for all pairs; and what
     share of its lines a pair takes there, in the mean. ways: (places, places) ns.

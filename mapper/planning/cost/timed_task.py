@@ -38,7 +38,7 @@ from ..task import PlanTask
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets, taken_of
 from .dealing import dealt
-from .lines import at_one_price, line_ways, lines_between
+from .lines import at_one_price, line_ways, lines_between, ways_anywhere
 from .placement import Placement
 from .shared_caches import SharedCaches
 from .unbound import Unbound
@@ -103,6 +103,7 @@ class TimedTask:
         others = np.concatenate([given, *self.pools, *(one.idle for one in twins)]).astype(np.int64)
         crowd = idle_crowd(use.accesses, use.lines, others, len(places.cpus))
         self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, twins, crowd)
+        self._dealt: dict[tuple[tuple[int, ...], ...], float] = {}
         self.seen_on, self.ranks = task.seen_on, task.ranks
         self.ways = mean_transfers(self.machine, [node.cpus for node in places.nodes])
         self.problem = self._problem(task.nodes, task.cpus)
@@ -270,11 +271,19 @@ class TimedTask:
         answer: Floats = self.pages.whole(traffic) * self.caches.misses(places)[:, None]
         return answer
 
-    def cost(self, cpus: Sets, seats: Sets, traffic: Floats, moved: PageMoves = STILL) -> Cost:
+    def cost(
+        self,
+        cpus: Sets,
+        seats: Sets,
+        traffic: Floats,
+        moved: PageMoves = STILL,
+        *,
+        ways: Floats | None = None,
+    ) -> Cost:
         """What it costs to have these cpus; seats: one of each thread, where it has several; moved: what the
-        kernel moves."""
+        kernel moves; ways: (N, N) ns that a line takes of those where no cache is shared, if not by seats."""
         taken, places = taken_of(cpus, seats), self.domains.machine
-        lines = lines_between(self.use, places.node_of_cpu, taken)
+        lines = self.use.lines if ways is not None else lines_between(self.use, places.node_of_cpu, taken)
         if len(set(self.rows.tolist())) > 1:
             lines = lines * (1 + self.unbound.left_behind(cpus))
         cost = placement_cost(
@@ -282,7 +291,7 @@ class TimedTask:
             taken,
             traffic,
             lines=lines,
-            ways=self.line_ways(cpus, seats),
+            ways=self.line_ways(cpus, seats) if ways is None else ways,
             accesses=self.use.accesses,
             shared=self.cpus.waits(cpus),
             pages_moved=moved.pages,
@@ -295,6 +304,11 @@ class TimedTask:
         return line_ways(self.machine, self.domains.machine.node_of_cpu, np.diag(self.ways), cpus, seats)
 
     @cached_property
+    def ways_anywhere(self) -> Floats:
+        """(N, N) ns that a line takes to the row's thread from the column's, where each is on any cpu."""
+        return ways_anywhere(self.use, self.machine, self.domains.machine.node_of_cpu)
+
+    @cached_property
     def _apart(self) -> float:
         """ns that a line takes from node to node, in the mean."""
         ways = latencies(self.machine)[~np.eye(len(self.machine.nodes), dtype=bool)]
@@ -303,6 +317,16 @@ class TimedTask:
     def in_turn(self, siblings: Iterable[Nodes], places: Nodes) -> Nodes:
         """(N,) the same places, but siblings whose numbers are chance follow each other in turn on theirs."""
         return self.cpus.with_idle(dealt(siblings, places, self.rows))
+
+    def dealt_ns(self, chosen: Placement) -> float:
+        """What threads would wait for cpus if the kernel left each on one of its own, roughly."""
+        key = tuple(chosen.cpus)
+        if key not in self._dealt:
+            weights = self.use.accesses
+            self._dealt[key] = float(self.cpus.waits(chosen.cpus, dealt=True) @ weights) / max(
+                weights.sum(), 1.0
+            )
+        return self._dealt[key] * (self.busy_ns(chosen) - chosen.cost.cpu_ns)
 
     def busy_ns(self, chosen: Placement) -> float:
         """What all threads take together, waiting and not."""

@@ -10,11 +10,9 @@ from ...threads.problem import Floats
 from ...workload.use import ThreadUse
 from .cpu_sets import Sets
 
-# Of the lines of threads that nobody binds, what comes on top: they leave their own in caches of cpus that
-# they were on, and take them from there. Counted were, in the median of 44, 1.24 and 1.21 times as many as
-# expected without it (by default, and with memory interleaved), and .94 and 1.00 of bound threads. Where it
-# is known how often threads sleep, what comes of that is counted apart, and this is the rest.
-LEFT, LEFT_AWAKE = 0.45, 0.25
+# Of the lines of threads that nobody binds, what comes on top where it is not known how often they sleep:
+# they leave their own in caches of cpus that they were on, and take them from there. Else that counts apart.
+LEFT = 0.2
 WOKEN = 30.0  # of its own lines, that a thread fetches when it is woken on another cpu than before
 
 
@@ -37,9 +35,9 @@ class Unbound:
     def left_behind(self, cpus: Sets) -> Floats:
         """(N, N) of each line, what comes on top where both threads may be on any cpu of several nodes, and
         half of that where one may."""
-        anywhere = np.array([len(own) == self._cpus for own in cpus], np.float64)
-        share = LEFT if self._use.sleeps is None else LEFT_AWAKE
-        answer: Floats = self.moved * share * np.add.outer(anywhere, anywhere) / 2
+        unknown = self._use.sleeps is None
+        anywhere = np.array([unknown and len(own) == self._cpus for own in cpus], np.float64)
+        answer: Floats = self.moved * LEFT * np.add.outer(anywhere, anywhere) / 2
         return answer
 
     def own_lines_ns(self, cpus: Sets) -> float:

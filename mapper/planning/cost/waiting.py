@@ -42,6 +42,20 @@ def waiting_in_stretches(running: Floats, cpus: int) -> Floats:
     return answer
 
 
+def waiting_where_dealt(running: Floats, cpus: int) -> Floats:
+    """(S,) the same where the kernel deals the threads to the cpus as evenly as it can, and leaves each
+    there, as two may share a cpu for a while though another one is idle."""
+    count = running.shape[1]
+    every, rest = divmod(count, cpus)
+    # Others on its cpu: of `rest` cpus one more than on the remaining ones.
+    beside = (rest * (every + 1) * every + (cpus - rest) * every * (every - 1)) / max(count, 1)
+    mean = running.sum(axis=1)
+    pairs = mean * mean - np.einsum("st,st->s", running, running)
+    answer: Floats = np.zeros(len(mean))
+    np.divide(pairs * beside * cpus / max(count - 1, 1), mean, out=answer, where=mean > 0)
+    return answer
+
+
 def chances(running: Floats, many: int) -> Floats:
     """(S, many) probability that 0, 1, … of (S, T) threads run: a Poisson binomial distribution."""
     answer: Floats = np.zeros((len(running), many))

@@ -20,7 +20,9 @@ PLACING = 0.02  # of the cost, that it must save to place pages: moving costs, w
 # Of all threads' time, that must be saved for such to share cpus as may poll: when threads run is known from
 # their accesses.
 CROWDED = 0.05
-WARY = 0.3  # of what is waited for cpus, that it may be more: of the parts of a cost it is the least sure
+# Of what would be waited for cpus if the kernel left each thread on one, that it may be more than expected:
+# of the parts of a cost it is the least sure.
+WARY = 0.3
 
 
 def cheapest_first(task: TimedTask, every: Sequence[Placement], in_turn: bool = True) -> list[Placement]:
@@ -89,7 +91,7 @@ def _fewest_placed_first(task: TimedTask, found: list[Placement]) -> list[Placem
 
 
 def _price(task: TimedTask, one: Placement) -> float:
-    return one.cost.total_ns + WARY * one.cost.cpu_ns + CROWDED * _crowded(task, one)
+    return one.cost.total_ns + WARY * task.dealt_ns(one) + CROWDED * _crowded(task, one)
 
 
 def _some_of(pages: PagePlan | None, whole: PagePlan) -> bool:

@@ -5,10 +5,12 @@ import pytest
 
 from numaplan.machine import Machine, transfers
 from numaplan.mapper import PlanOptions
-from numaplan.mapper.planning.cost.lines import line_ways
+from numaplan.mapper.planning.cost.lines import line_ways, ways_anywhere
 from numaplan.mapper.planning.cost.timed_task import TimedTask
 from numaplan.mapper.planning.cost.unbound import LEFT
+from numaplan.mapper.planning.cost.unplanned import PULLED, alone
 from numaplan.mapper.planning.planner import plan_task
+from numaplan.mapper.workload.use import ThreadUse
 from tests.support.timed import workload
 
 MACHINE = Machine.load("2x4")
@@ -65,3 +67,25 @@ def test_who_may_be_anywhere_leaves_lines_behind(machine: str, bound: int, more:
     free = [*seats[:bound], *[every] * (8 - bound)]
     left = task.cost(free, seats, np.zeros((8, len(task.machine.nodes)))).lines_ns
     assert left == pytest.approx(own * (1 + LEFT * more))
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 1.0])
+def test_a_line_between_threads_anywhere_takes_the_mean_of_all_pairs_of_cpus(kept: float) -> None:
+    """As the mean over all orders of the cpus, where two on a node take only so much of their lines."""
+    lines = 100 * (1 - np.eye(3))
+    use = ThreadUse(np.ones(3), lines, 1 - np.eye(3), kept=(1 - kept) * lines)
+    every = transfers(MACHINE, list(MACHINE.cpus))
+    node = np.array([MACHINE.node_of_cpu[cpu] for cpu in MACHINE.cpus])
+    taken = np.where(np.equal.outer(node, node), kept, 1.0) * every
+    found = ways_anywhere(use, MACHINE, MACHINE.node_of_cpu)
+    assert found[0, 1] == pytest.approx(taken.sum() / (8 * 7))
+
+
+@pytest.mark.parametrize("apart", [1, 4])
+def test_whose_partner_comes_how_much_later_is_nothing_that_the_kernel_goes_by(apart: int) -> None:
+    """Pairs of threads made next to each other, or half of all threads later, which the kernel deals out."""
+    pairs = {(one, one + apart): 1e6 for one in range(8) if one % (2 * apart) < apart}
+    task = TimedTask(plan_task(workload(8, lines=pairs), MACHINE, PlanOptions())[0])
+    expected = 4e6 * (WITHIN * 3 + APART * 4) / 7 * (1 + LEFT)
+    assert alone(task, interleaved=True).cost.lines_ns == pytest.approx(expected)
+    assert alone(task).cost.lines_ns == pytest.approx(expected * (1 + PULLED))

@@ -11,7 +11,12 @@ from numaplan.analyzer import PageCounts
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanOptions, Workload, make_plan
 from numaplan.mapper.planning.cost.timed_task import TimedTask
-from numaplan.mapper.planning.cost.waiting import waiting, waiting_in_stretches, waiting_of
+from numaplan.mapper.planning.cost.waiting import (
+    waiting,
+    waiting_in_stretches,
+    waiting_of,
+    waiting_where_dealt,
+)
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.search import move_waits
 from numaplan.mapper.planning.search.move_waits import MoveWaits
@@ -47,6 +52,22 @@ def test_all_wait_in_a_stretch_as_long_as_each_of_them_would(cpus: int) -> None:
         others = np.delete(running, thread, axis=1)
         each += running[:, thread] * waiting(others, cpus)
     assert waiting_in_stretches(running, cpus) * running.sum(axis=1) == pytest.approx(each)
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 3, 4, 6, 7])
+def test_threads_left_where_they_were_dealt_wait_for_those_on_their_cpu_alone(cpus: int) -> None:
+    """The mean over all ways in which six threads can be dealt to as many cpus as evenly as possible."""
+    running = np.random.default_rng(7).random((3, 6))
+    waited, ways = np.zeros(3), 0
+    for on in product(range(cpus), repeat=6):
+        if np.ptp(np.bincount(on, minlength=cpus)) > 1:
+            continue
+        same = np.equal.outer(on, on) & ~np.eye(6, dtype=bool)
+        waited += np.einsum("si,sj,ij->s", running, running, same)
+        ways += 1
+    # In a thread's own time, as many wait for one of the cpus as others are on its own, times the cpus.
+    expected = waited / ways * cpus / running.sum(axis=1)
+    assert waiting_where_dealt(running, cpus) == pytest.approx(expected)
 
 
 def test_who_runs_with_many_others_waits_for_their_mean_number() -> None:

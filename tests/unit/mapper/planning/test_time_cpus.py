@@ -274,3 +274,16 @@ def test_a_thread_that_does_little_but_talk_is_with_its_partner() -> None:
     use = replace(work.use, accesses=1e3 + 1e7 * works, together=work.use.together * works)
     plan = plan_of(replace(work, use=use), "6x1")
     assert plan.threads[5].node == plan.threads[4].node
+
+
+def test_threads_that_wait_for_each_other_may_meet_on_a_cpu_though_others_are_idle() -> None:
+    """Of sixteen threads eight run at a time, which three nodes have cpus for, if all went well."""
+    lines = {(one, other): 1e6 for one in range(16) for other in range(one)}
+    work = workload(16, lines, together=0.5)
+    assert work.use is not None
+    running = (np.random.default_rng(7).random((256, 16)) < 0.5).astype(np.float64)
+    use = replace(work.use, activity=Activity(np.ones(256), running, looked=True))
+    task, _ = plan_task(replace(work, use=use), Machine.load("4x4"), PlanOptions())
+    first, *others = choose(TimedTask(task)).tried
+    assert len(np.unique(first.places)) == 4
+    assert any(one.cost.total_ns < first.cost.total_ns and len(np.unique(one.places)) == 3 for one in others)

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from numaplan.machine import Machine, latencies
 from numaplan.mapper import Plan, Workload
-from numaplan.mapper.planning.cost.unbound import LEFT, LEFT_AWAKE, WOKEN, Unbound
+from numaplan.mapper.planning.cost.unbound import LEFT, WOKEN, Unbound
 from numaplan.mapper.workload.use import ThreadUse
 from tests.support.timed import plan_of, workload
 
@@ -56,7 +56,7 @@ def test_threads_of_a_pool_sleep_alike() -> None:
 
 def test_lines_of_others_are_left_behind_less_where_sleeps_are_counted() -> None:
     cpus = [(0, 1, 2, 3)] * 2
-    for sleeps, left in ((None, LEFT), (np.zeros(2), LEFT_AWAKE)):
+    for sleeps, left in ((None, LEFT), (np.zeros(2), 0.0)):
         use = ThreadUse(np.ones(2), np.ones((2, 2)), 1 - np.eye(2), sleeps=sleeps)
         unbound = Unbound(Machine.load("2x2"), use, np.ones(2), 4)
         assert unbound.moved == 1 and unbound.left_behind(cpus) == pytest.approx(np.full((2, 2), left))
