@@ -31,7 +31,13 @@ class ClusterCommand(Command, frozen=True):
         Path | None, Option(metavar="FILE", help="Hosts by line: 'n01 slots=8' (Open MPI), 'n01:8' (MPICH).")
     ] = None
     machine: Annotated[
-        str, Option(reads=True, help="Every host's machine, as 'nmap machine' takes it [default: local].")
+        str,
+        Option(
+            "--machine",
+            "-m",
+            reads=True,
+            help="Every host's machine, as 'nmap machine' takes it [default: local].",
+        ),
     ] = ""
     machines: Annotated[
         Path | None,

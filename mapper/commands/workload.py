@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 OneTrace = Annotated[Path | None, Argument("TRACE", help="A trace.db that 'nprof record' wrote.")]
 MachineName = Annotated[
-    str | None, Option(reads=True, help="What 'nmap machine' takes; default: the machine in the trace.")
+    str | None,
+    Option(
+        "--machine", "-m", reads=True, help="What 'nmap machine' takes; default: the machine in the trace."
+    ),
 ]
 
 

@@ -83,3 +83,12 @@ def test_a_trace_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (tmp_path / "t.db").write_bytes(b"no trace")
     assert main(["plan", str(tmp_path / "t.db"), "-o", str(tmp_path / "plan.json")]) == 2
     assert "not a trace" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["plan", "compare"])
+def test_the_machine_has_the_short_name_that_it_has_for_the_lab(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = write_trace(tmp_path / "t.db", {"time_ns": range(100), "thread": 0, "addr": 0x1000}, [])
+    assert main([command, str(trace), "-m", "nonsense"]) == 2
+    assert "nonsense" in capsys.readouterr().err
