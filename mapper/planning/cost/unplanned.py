@@ -47,8 +47,8 @@ def alone(
     shifts = np.unique(np.linspace(0, len(turn), MOST_SHIFTS, endpoint=False).astype(int))
     seats = [everywhere[(first + shift) % len(turn)] for shift in shifts]
     moved = STILL if interleaved else task.pages.page_moves(rows, nodes, near_memory(task), but=tables)
-    pulled = not interleaved and len(set(task.rows.tolist())) > 1
-    ways = None if task.seen_on else task.ways_anywhere * (1 + PULLED * pulled)
+    pulled = 0.0 if interleaved or len(set(task.rows.tolist())) < 2 else PULLED * task.unbound.moved
+    ways = None if task.seen_on else task.ways_anywhere * (1 + pulled)
     costs = [task.cost(cpus, [(cpu,) for cpu in seat.tolist()], traffic, moved, ways=ways) for seat in seats]
     name = "alone, interleaved" if interleaved else "alone"
     cost = _mean(costs, near_memory(task), _staying(task, STAYS))
