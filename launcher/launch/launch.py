@@ -183,9 +183,10 @@ def _run(launch: CheckedLaunch, workdir: Path, attendants: Attendants, first: fr
 
 def _environment(launch: CheckedLaunch, workdir: Path) -> dict[str, str]:
     """The program's environment, with the library where that binds its threads."""
-    environment = of_no_other(launch.environment)
-    if not launch.from_outside:
-        environment = prepare(workdir, environment, LIBRARY)
+    if launch.from_outside:
+        environment = of_no_other(launch.environment)
+    else:
+        environment = prepare(workdir, launch.environment, LIBRARY)
         environment["NUMAPLAN_PLAN"] = str((workdir / TABLE).resolve())
         environment["NUMAPLAN_TRACER"] = str(TRACER)  # for what it starts
         if launch.request.override:

@@ -42,6 +42,7 @@ class CpuSets:
     ) -> None:
         self._machine, self._use, self._pools, self._pinned = machine, use, pools, pinned
         self._seats: dict[bytes, Sets] = {}
+        self._dealt: dict[tuple[tuple[int, ...], ...], float] = {}
         self._tied = list(tied)
         self._staying = staying or [False] * len(pools)
         self._twins = list(twins)
@@ -251,6 +252,15 @@ class CpuSets:
             for area, each in fullest.items():
                 answer[having[area]] = active.mean_over(each, np.array(having[area]))
         return self._of_pools(answer)
+
+    def dealt_waits(self, cpus: Sets) -> float:
+        """How long threads would wait for a cpu, in their own time, if the kernel left each on one; the mean
+        over their accesses."""
+        key = tuple(cpus)
+        if key not in self._dealt:
+            made = self._use.accesses
+            self._dealt[key] = float(self.waits(cpus, dealt=True) @ made) / max(float(made.sum()), 1.0)
+        return self._dealt[key]
 
     def _of_pools(self, waits: Floats) -> Floats:
         """(N,) the same, with what its threads wait in the mean for all of a pool: they may be exchanged."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from numaplan.machine import Machine, transfers
+from numaplan.machine import Machine, latencies, transfers
 
 from ...threads.problem import Floats
 from ...workload.use import ThreadUse
@@ -34,6 +34,12 @@ def ways_anywhere(use: ThreadUse, machine: Machine, place_of: Mapping[int, int])
         use.near, use.lines, out=np.ones_like(use.lines), where=use.lines > 0
     )
     return answer
+
+
+def way_apart(machine: Machine) -> float:
+    """ns that a line takes from node to node, in the mean."""
+    ways = latencies(machine)[~np.eye(len(machine.nodes), dtype=bool)]
+    return float(ways.mean()) if len(ways) else 0.0
 
 
 def at_one_price(use: ThreadUse, ways: Floats) -> tuple[Floats, float]:

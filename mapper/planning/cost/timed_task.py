@@ -18,7 +18,6 @@ from numaplan.machine import (
     ACCESS_NS,
     Cost,
     divided_by_caches,
-    latencies,
     mean_transfers,
     placement_cost,
 )
@@ -33,12 +32,12 @@ from ...threads.problem import Floats, Nodes, Problem, new_problem
 from ...workload.lasted import lived_of, ran_of
 from ...workload.real_time import MOST
 from ...workload.roles.expected import expected_use
-from ...workload.roles.pools import LIGHT, Twins, idle_crowd, idle_twins
+from ...workload.roles.pools import LIGHT, idle_crowd, idle_twins, may_come_first
 from ..task import PlanTask
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets, taken_of
 from .dealing import dealt
-from .lines import at_one_price, line_ways, lines_between, ways_anywhere
+from .lines import at_one_price, line_ways, lines_between, way_apart
 from .placement import Placement
 from .shared_caches import SharedCaches
 from .unbound import Unbound
@@ -47,7 +46,6 @@ LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved 
 SHORT = 1e-9  # of a run whose length is not known (infinite), no time at all
 SELDOM = 1e-3  # of its time, that a thread may wait for a cpu and still stay where it is
 ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
-WORKING_PER_IDLE = 4  # siblings: one that came before so many that work may work in the next run
 
 
 class TimedTask:
@@ -80,14 +78,14 @@ class TimedTask:
         places, staying = self.domains.machine, self.pages.staying
         given = [*task.nodes, *task.cpus]
         use = workload.use
-        children = [_may_come_first(one, given) for one in children]
+        children = [may_come_first(one, given) for one in children]
         self.children = [one.busy for one in children]
         roaming = [
             thread for own, stays in zip(self.pools, staying, strict=True) if not stays for thread in own
         ]
         # Where lines are estimated, neighbours are not known to exchange more. And who roams is on all nodes.
         dealt_out = [
-            _may_come_first(one, given)
+            may_come_first(one, given)
             for one in by_chance
             if use.exact and not np.isin(one.busy, roaming).any()
         ]
@@ -103,7 +101,6 @@ class TimedTask:
         others = np.concatenate([given, *self.pools, *(one.idle for one in twins)]).astype(np.int64)
         crowd = idle_crowd(use.accesses, use.lines, others, len(places.cpus))
         self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, twins, crowd)
-        self._dealt: dict[tuple[tuple[int, ...], ...], float] = {}
         self.seen_on, self.ranks = task.seen_on, task.ranks
         self.ways = mean_transfers(self.machine, [node.cpus for node in places.nodes])
         self.problem = self._problem(task.nodes, task.cpus)
@@ -272,13 +269,7 @@ class TimedTask:
         return answer
 
     def cost(
-        self,
-        cpus: Sets,
-        seats: Sets,
-        traffic: Floats,
-        moved: PageMoves = STILL,
-        *,
-        ways: Floats | None = None,
+        self, cpus: Sets, seats: Sets, traffic: Floats, moved: PageMoves = STILL, ways: Floats | None = None
     ) -> Cost:
         """What it costs to have these cpus; seats: one of each thread, where it has several; moved: what the
         kernel moves; ways: (N, N) ns that a line takes of those where no cache is shared, if not by seats."""
@@ -296,46 +287,17 @@ class TimedTask:
             shared=self.cpus.waits(cpus),
             pages_moved=moved.pages,
         )
-        more = moved.lines * self._apart + self.unbound.own_lines_ns(cpus)
+        more = moved.lines * way_apart(self.machine) + self.unbound.own_lines_ns(cpus)
         return msgspec.structs.replace(cost, lines_ns=cost.lines_ns + more)
 
     def line_ways(self, cpus: Sets, seats: Sets) -> Floats:
         """(N, N) ns that a line takes from the column's thread to the row's, with these cpus."""
         return line_ways(self.machine, self.domains.machine.node_of_cpu, np.diag(self.ways), cpus, seats)
 
-    @cached_property
-    def ways_anywhere(self) -> Floats:
-        """(N, N) ns that a line takes to the row's thread from the column's, where each is on any cpu."""
-        return ways_anywhere(self.use, self.machine, self.domains.machine.node_of_cpu)
-
-    @cached_property
-    def _apart(self) -> float:
-        """ns that a line takes from node to node, in the mean."""
-        ways = latencies(self.machine)[~np.eye(len(self.machine.nodes), dtype=bool)]
-        return float(ways.mean()) if len(ways) else 0.0
-
     def in_turn(self, siblings: Iterable[Nodes], places: Nodes) -> Nodes:
         """(N,) the same places, but siblings whose numbers are chance follow each other in turn on theirs."""
         return self.cpus.with_idle(dealt(siblings, places, self.rows))
 
-    def dealt_ns(self, chosen: Placement) -> float:
-        """What threads would wait for cpus if the kernel left each on one of its own, roughly."""
-        key = tuple(chosen.cpus)
-        if key not in self._dealt:
-            weights = self.use.accesses
-            self._dealt[key] = float(self.cpus.waits(chosen.cpus, dealt=True) @ weights) / max(
-                weights.sum(), 1.0
-            )
-        return self._dealt[key] * (self.busy_ns(chosen) - chosen.cost.cpu_ns)
-
     def busy_ns(self, chosen: Placement) -> float:
         """What all threads take together, waiting and not."""
         return float(self.use.accesses.sum()) * ACCESS_NS + chosen.cost.total_ns
-
-
-def _may_come_first(twins: Twins, given: Sequence[int]) -> Twins:
-    """Without those whose place is given; of the idle only the last, one for each WORKING_PER_IDLE that work:
-    numbers differ by a few from run to run."""
-    idle, busy = (own[~np.isin(own, given)] for own in (twins.idle, twins.busy))
-    few = -(-len(busy) // WORKING_PER_IDLE)
-    return twins._replace(idle=idle[max(len(idle) - few, 0) :], busy=busy)

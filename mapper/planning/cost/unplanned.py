@@ -14,6 +14,7 @@ from ...memory.page_moves import STILL
 from ...memory.run_table import NO_TABLES, RunTable
 from ...threads.problem import Nodes
 from .cpu_sets import Sets
+from .lines import ways_anywhere
 from .placement import Placement
 from .timed_task import TimedTask
 
@@ -48,7 +49,8 @@ def alone(
     seats = [everywhere[(first + shift) % len(turn)] for shift in shifts]
     moved = STILL if interleaved else task.pages.page_moves(rows, nodes, near_memory(task), but=tables)
     pulled = 0.0 if interleaved or len(set(task.rows.tolist())) < 2 else PULLED * task.unbound.moved
-    ways = None if task.seen_on else task.ways_anywhere * (1 + pulled)
+    where = task.domains.machine.node_of_cpu
+    ways = None if task.seen_on else ways_anywhere(task.use, task.machine, where) * (1 + pulled)
     costs = [task.cost(cpus, [(cpu,) for cpu in seat.tolist()], traffic, moved, ways=ways) for seat in seats]
     name = "alone, interleaved" if interleaved else "alone"
     cost = _mean(costs, near_memory(task), _staying(task, STAYS))

@@ -91,7 +91,9 @@ def _fewest_placed_first(task: TimedTask, found: list[Placement]) -> list[Placem
 
 
 def _price(task: TimedTask, one: Placement) -> float:
-    return one.cost.total_ns + WARY * task.dealt_ns(one) + CROWDED * _crowded(task, one)
+    own = task.busy_ns(one) - one.cost.cpu_ns
+    wary = WARY * task.cpus.dealt_waits(one.cpus) * own
+    return one.cost.total_ns + wary + CROWDED * _crowded(task, one)
 
 
 def _some_of(pages: PagePlan | None, whole: PagePlan) -> bool:

@@ -12,6 +12,7 @@ from ...threads.problem import Floats, Nodes
 
 LITTLE = 4.0  # times fewer accesses than most of a pool have
 LIGHT = 0.05  # of the mean thread's accesses, below which one needs no cpu of its own
+WORKING_PER_IDLE = 4  # siblings: one that came before so many that work may work in the next run
 BEGUN = 64.0  # lines that a thread takes to begin and to end, though it does nothing between
 _NUMBERS = re.compile(r"[0-9]+")
 _LAST_NUMBER = re.compile(r"[0-9]+(?=[^0-9]*$)")
@@ -92,6 +93,14 @@ class Twins(NamedTuple):
     idle: Nodes
     busy: Nodes
     pool: int = -1
+
+
+def may_come_first(twins: Twins, given: Sequence[int]) -> Twins:
+    """Without those whose place is given; of the idle only the last, one for each WORKING_PER_IDLE that work:
+    numbers differ by a few from run to run."""
+    idle, busy = (own[~np.isin(own, given)] for own in (twins.idle, twins.busy))
+    few = -(-len(busy) // WORKING_PER_IDLE)
+    return twins._replace(idle=idle[max(len(idle) - few, 0) :], busy=busy)
 
 
 def idle_twins(
