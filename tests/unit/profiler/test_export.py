@@ -2,9 +2,8 @@
 
 import gzip
 import os
-import struct
 import subprocess
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,6 +16,7 @@ import pytest
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Trace, write_perfetto
 from numaplan.profiler.commands.main import main
 from numaplan.profiler.export import protobuf as wire
+from tests.support.perfetto import read_perfetto
 from tests.support.protobuf import fields, numbers, part, parts
 from tests.support.traces import write_trace
 
@@ -241,7 +241,7 @@ def test_flame_graphs_for_speedscope_have_all_samples(
     assert not any("\n" in name for name in names)
 
 
-# ---- Perfetto: trace_packet.proto, track_descriptor.proto, track_event.proto ----
+# ---- Perfetto ----
 
 
 def test_tracks_and_counters_for_perfetto_have_all_samples(
@@ -275,40 +275,6 @@ def test_a_caller_may_add_tracks(trace: Path, tmp_path: Path) -> None:
         (5, 9, "phase 1"),
         (9, 20, "phase 2"),
     ]
-
-
-def read_perfetto(
-    data: bytes,
-) -> tuple[dict[int, str], list[tuple[int, int, str, int]], dict[tuple[str, str], list[float]]]:
-    """Names of tracks, spans (from, to, name, track), values of counters by parent's and own name."""
-    names, parents, counters = dict[int, str](), dict[int, int](), set[int]()
-    spans: list[tuple[int, int, str, int]] = []
-    begun: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    counted: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for packet in parts(fields(data), 1):
-        assert part(packet, 10), "a packet names its sequence"
-        for track in parts(packet, 60):
-            uuid, parent = part(track, 1), part(track, 5)
-            assert uuid and uuid not in names and (parent is None or parent in names)
-            own = [part(thread, 5) for thread in parts(track, 4)] + [part(one, 6) for one in parts(track, 3)]
-            names[uuid] = (part(track, 2) or own[0]).decode()
-            parents[uuid] = parent or 0
-            counters |= {uuid} if track[8] else set()
-        for event in parts(packet, 11):
-            track, kind, time = part(event, 11), part(event, 9), part(packet, 8)
-            assert track in names and (kind == 4) == (track in counters)
-            if kind == 1:
-                begun[track].append((time, part(event, 23).decode()))
-            elif kind == 2:
-                start, name = begun[track].pop()
-                assert start <= time
-                spans.append((start, time, name, track))
-            else:
-                whole, real = part(event, 30), part(event, 44)
-                value = struct.unpack("<d", real)[0] if whole is None else whole
-                counted[names[parents[track]], names[track]].append(value)
-    assert not any(begun.values()), "what begins ends"
-    return names, spans, counted
 
 
 def test_tables_in_csv_are_read_by_pandas(
