@@ -69,6 +69,7 @@ from .perfdata.decode import Decoded as Decoded, decode_perf as decode_perf
 from .perfdata.file.source import PerfDataError as PerfDataError
 from .perfdata.stream import StreamDecoder as StreamDecoder
 from .recording.record import RecordOptions as RecordOptions, RecordSummary as RecordSummary, record as record
+from .recording.threads import path_key as path_key
 from .running_block import RunningBlock as RunningBlock
 from .sample_block import SampleBlock as SampleBlock
 from .sampling.samplers import live_events as live_events, start_sampler as start_sampler

@@ -1,5 +1,6 @@
 """What differs between two plans, in lines and as a document."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,7 +46,7 @@ def diff_document(first: Plan, second: Plan) -> dict[str, Any]:
     """The same, all of it, as plain values (schema numaplan/diff/1): of each thread, region and cost that
     differs what it is in either plan, None where a plan has it not."""
     plans = first, second
-    seats, regions, costs = ([facts(plan) for plan in plans] for facts in (_seats, _homes, _costs))
+    seats, costs = ([facts(plan) for plan in plans] for facts in (_seats, _costs))
     found = {
         "machine": _pair(first.machine.name, second.machine.name)
         if first.machine.fingerprint != second.machine.fingerprint
@@ -55,9 +56,9 @@ def diff_document(first: Plan, second: Plan) -> dict[str, Any]:
             {"process": key[0], "path": key[1], **_pair(old, new)} for key, old, new in _changed(*seats)
         ],
         "memory": [
-            {"region": (new or old)["title"], **_pair(old and old["shown"], new and new["shown"])}
-            for _, old, new in _changed(*regions)
-            if not (old and new and old["placement"] == new["placement"])
+            {"region": one.title, **_pair(old and _shown(old), new and _shown(new))}
+            for one, old, new in _regions(first, second)
+            if not (old and new and _alike(old, new) and bool(old.scales) == bool(new.scales))
         ],
         "predicted": {name: _pair(old, new) for name, old, new in _changed(*costs)},
     }
@@ -78,19 +79,11 @@ def _seats(plan: Plan) -> dict[Any, Any]:
     }
 
 
-def _homes(plan: Plan) -> dict[Any, Any]:
-    """What is compared of each region, as differences() does, and what is shown of it."""
+def _shown(region: PlanRegion) -> dict[str, Any]:
     return {
-        _identity(one): {
-            "title": one.title,
-            "placement": (_placement(one), bool(one.scales)),
-            "shown": {
-                "policy": one.policy,
-                "nodes": sorted({run.node for run in one.runs}),
-                "scales": bool(one.scales),
-            },
-        }
-        for one in plan.memory
+        "policy": region.policy,
+        "nodes": sorted({run.node for run in region.runs}),
+        "scales": bool(region.scales),
     }
 
 
@@ -123,7 +116,7 @@ def _threads(first: Plan, second: Plan) -> list[str]:
     before = {(thread.process, thread.path): thread for thread in first.threads}
     after = {(thread.process, thread.path): thread for thread in second.threads}
     lines = []
-    for key in sorted(before.keys() | after.keys()):
+    for key in sorted(before.keys() | after.keys(), key=_numbers_in_order):
         old, new = before.get(key), after.get(key)
         name = f"thread {key[0]} {key[1]}"
         if old is None or new is None:
@@ -137,25 +130,40 @@ def _threads(first: Plan, second: Plan) -> list[str]:
     return lines
 
 
+def _numbers_in_order(key: tuple[str, str]) -> list[Any]:
+    """What to sort processes and paths by: `0.10` after `0.8`."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", " ".join(key))]
+
+
 def _seat(thread: PlanThread) -> str:
     return f"node {thread.node}" if thread.pool is UNSET else f"pool {thread.pool}"
 
 
 def _memory(first: Plan, second: Plan) -> list[str]:
-    before, after = ({_identity(region): region for region in plan.memory} for plan in (first, second))
     lines = []
-    for key in dict.fromkeys([*before, *after]):
-        old, new = before.get(key), after.get(key)
-        region = old or new
-        assert region is not None
+    for region, old, new in _regions(first, second):
         name = region.title if region.rule else f"{region.title} ({region.region.bytes} bytes)"
         if old is None or new is None:
             lines.append(f"{name}: only in the {'second' if old is None else 'first'} plan")
-        elif _placement(old) != _placement(new):
+        elif not _alike(old, new):
             lines.append(f"{name}: {_nodes(old)} -> {_nodes(new)}")
         elif bool(old.scales) != bool(new.scales):
             lines.append(f"{name}: {_scaling(old)} -> {_scaling(new)}")
     return lines
+
+
+def _regions(first: Plan, second: Plan) -> Iterator[tuple[PlanRegion, PlanRegion | None, PlanRegion | None]]:
+    """What the plans have for the same memory, None: nothing; before them one of the two that is there."""
+    before, after = ({_identity(region): region for region in plan.memory} for plan in (first, second))
+    mine, others = _lone(before, after), _lone(after, before)
+    same = {others[what]: mine[what] for what in mine.keys() & others.keys()}
+    of_other_sizes = {key: name for key, name in same.items() if before[name].scales or after[key].scales}
+    after = {of_other_sizes.get(key, key): region for key, region in after.items()}
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        one = old or new
+        assert one is not None
+        yield one, old, new
 
 
 def _identity(region: PlanRegion) -> Any:
@@ -165,9 +173,23 @@ def _identity(region: PlanRegion) -> Any:
     return replace(region.region, bytes=0), region.rule.least, region.rule.most
 
 
-def _placement(region: PlanRegion) -> Any:
-    """Policy and homes; those of a rule as shares of a block, whole percents."""
-    size = region.region.bytes / 100 if region.rule else 1
+def _lone(regions: dict[Any, PlanRegion], others: dict[Any, PlanRegion]) -> dict[Any, Any]:
+    """Identities that the other plan lacks, by what they are but for their size, where that tells them apart."""
+    found: dict[Any, list[Any]] = {}
+    for key, region in regions.items():
+        if key not in others and region.rule is None:
+            found.setdefault(replace(region.region, bytes=0), []).append(key)
+    return {what: keys[0] for what, keys in found.items() if len(keys) == 1}
+
+
+def _alike(old: PlanRegion, new: PlanRegion) -> bool:
+    """Whether policy and homes are the same: of rules and of other sizes as shares, in whole percents."""
+    shares = bool(old.rule) or old.region.bytes != new.region.bytes
+    return _placement(old, shares) == _placement(new, shares)
+
+
+def _placement(region: PlanRegion, shares: bool) -> Any:
+    size = region.region.bytes / 100 if shares else 1
     return region.policy, [(round(r.offset / size), round(r.bytes / size), r.node) for r in region.runs]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from numaplan.analyzer import BY_PAIRS, RESTACKED
+from numaplan.profiler import path_key
 
 from ..threads.problem import Floats
 from ..workload.use import ThreadUse
@@ -16,7 +17,7 @@ from .pattern import Pattern
 from .profiles import carried, source
 from .rows import Scale
 from .sequences import Recording
-from .team import Team, in_order
+from .team import Team
 
 Pair = tuple[Workload, Team]
 
@@ -30,7 +31,7 @@ class Carried:
         members = {self.team.path(place): ("member", place) for place in range(n)}
         paths = [path for _, path in self.base.threads]
         others = {self.team.path_of_other(paths[number], n): ("other", number) for number in self.team.others}
-        every = sorted({**others, **members}.items(), key=lambda pair: in_order(pair[0]))
+        every = sorted({**others, **members}.items(), key=lambda pair: path_key(pair[0]))
         self.paths = [path for path, _ in every]
         kinds = [what for _, what in every]
         self.members = np.array([kinds.index(("member", place)) for place in range(n)])

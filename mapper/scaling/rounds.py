@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from numaplan.analyzer import BY_PAIRS, PageCounts
+from numaplan.profiler import path_key
 
 from ..threads.problem import Floats, Nodes
 from ..workload.use import ThreadUse
 from ..workload.workload import Workload
 from .rows import COUNTS
-from .team import Team, in_order
+from .team import Team
 
 MOST = 2048  # threads of all teams: their matrices are dense
 NO_PLACE = (
@@ -74,7 +75,7 @@ class _Rounds:
             for row, ((_, path), made) in enumerate(zip(one.threads, self.made, strict=True))
             for again in range(rounds if made else 1)
         ]
-        threads.sort(key=lambda thread: in_order(thread[0]))
+        threads.sort(key=lambda thread: path_key(thread[0]))
         self.paths = [path for path, _, _ in threads]
         self.row, self.turn = (np.array([thread[at] for thread in threads]) for at in (1, 2))
         self.share = np.where(self.turn < 0, 1.0, 1.0 / rounds)

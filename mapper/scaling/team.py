@@ -58,11 +58,6 @@ class Team(msgspec.Struct, frozen=True):
         return f"{head}.{int(last) - made + n - self.leads}"
 
 
-def in_order(path: str) -> tuple[int, ...]:
-    """What creation paths are sorted by."""
-    return tuple(int(part) for part in path.split("."))
-
-
 def find_teams(workloads: Sequence[Workload]) -> list[Team]:
     """The team of each recording.
 

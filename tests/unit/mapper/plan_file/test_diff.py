@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from numaplan.mapper import Plan, Run
+from numaplan.mapper import Plan, Run, Scales
 from numaplan.mapper.commands.main import main
 from numaplan.mapper.plan_file.diff import diff_document, differences
 from tests.support.small_plans import HEAP, STATIC, plan_of
@@ -89,3 +89,36 @@ def test_waiting_has_the_unit_that_plans_show() -> None:
     cheap = replace(plan, predicted=replace(plan.predicted, cost=344_380.0))
     assert differences(dear, cheap) == ["cost: 63.6394 ms -> 0.34438 ms"]
     assert differences(plan, cheap) == ["cost: unknown -> 0.34438 ms"]
+
+
+def test_memory_that_scales_is_the_same_memory_at_another_size() -> None:
+    """Plans from recordings of two input sizes: a block of the same shares is no two blocks."""
+    larger = replace(HEAP, bytes=4 * HEAP.bytes)
+    first, second = (scaling(plan_of((key, "bind"))) for key in (HEAP, larger))
+    assert differences(first, second) == [] and diff_document(first, second)["same"]
+    moved = replace(second, memory=(replace(second.memory[0], policy="interleave"),))
+    assert differences(first, moved) == [
+        f"{first.memory[0].title} ({HEAP.bytes} bytes): bind on 0, 1 -> interleave on 0, 1"
+    ]
+    assert len(diff_document(first, moved)["memory"]) == 1
+
+
+def test_memory_of_its_planned_size_is_another_at_another_size() -> None:
+    first, second = plan_of((HEAP, "bind")), plan_of((replace(HEAP, bytes=4 * HEAP.bytes), "bind"))
+    assert len(differences(first, second)) == len(diff_document(first, second)["memory"]) == 2
+
+
+def test_which_of_two_is_meant_is_not_guessed() -> None:
+    sizes = [replace(HEAP, bytes=factor * HEAP.bytes) for factor in (2, 3)]
+    first = scaling(plan_of((HEAP, "bind")))
+    second = scaling(plan_of(*[(key, "bind") for key in sizes]))
+    assert len(differences(first, second)) == 3
+
+
+def test_threads_are_told_of_in_their_order() -> None:
+    first, second = plan_of(threads=12), plan_of(threads=1)
+    assert [line.split()[2] for line in differences(first, second)][-3:] == ["0.9:", "0.10:", "0.11:"]
+
+
+def scaling(plan: Plan) -> Plan:
+    return replace(plan, memory=tuple(replace(one, scales=Scales(known="shares")) for one in plan.memory))
