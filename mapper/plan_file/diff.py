@@ -174,7 +174,7 @@ def _identity(region: PlanRegion) -> Any:
 
 
 def _lone(regions: dict[Any, PlanRegion], others: dict[Any, PlanRegion]) -> dict[Any, Any]:
-    """Identities that the other plan lacks, by what they are but for their size, where that tells them apart."""
+    """Identities that the other plan lacks, by what they are but for size, where that tells them apart."""
     found: dict[Any, list[Any]] = {}
     for key, region in regions.items():
         if key not in others and region.rule is None:
