@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from numaplan.common import Argument, Json, Option, UsageError, print_json
+from numaplan.common import Argument, Json, Option, UsageError, check_named_once, print_json
 
 from .advice import AdviceCommand
 from .workload import say
@@ -106,6 +106,7 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
             raise UsageError("--per-phase with several traces", "their phases differ: name one trace")
         if self.per_phase and self.to is None and not self.as_json:
             raise UsageError("--per-phase without --json or --to", "say where each phase's matrix should go")
+        check_named_once(self.traces)  # else a run would be taken to be like itself
         part, counter = self.part, MessageCounter()
         with Trace.open(self.traces[0]) as whole, part.of(whole) as opened:
             say(part_note(whole, opened))

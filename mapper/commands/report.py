@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from numaplan.common import Argument, NotSoError, Option
+from numaplan.common import Argument, NotSoError, Option, check_named_once
 
 from .advice import AdviceCommand
 from .analyze import Slice, check_same_program, thread_names
@@ -49,6 +49,7 @@ class ReportCommand(AdviceCommand, frozen=True, kw_only=True):
         from ..workload.part import part_note
 
         counts = self.counted()
+        check_named_once(self.traces)  # else its messages would count twice
         content: dict[str, Any] | None = None
         costs: dict[str, Any] = {}
         made = None
