@@ -103,7 +103,8 @@ def test_two_programs_are_not_merged(tmp_path: Path, capsys: pytest.CaptureFixtu
         said = capsys.readouterr()
         assert said.out == "" and len(said.err.strip().splitlines()) == 1
         assert f"{other}: of another program, or another build of it" in said.err
-    assert nmap("analyze", one, one, "--json") == 0
+    again = write(tmp_path / "again.db", exchange(HEAP, 0), meta=dict(facts[0]))
+    assert nmap("analyze", one, str(again), "--json") == 0
     assert nmap("analyze", one, three, "--json") == 0, "nothing tells that they differ"
     rank = write(tmp_path / "r1.db", exchange(HEAP, 0), [("r1", "0"), ("r1", "0.1")], meta={"build_id": "b2"})
     assert nmap("analyze", one, str(rank), "--json") == 0, "a job may be of several programs"
