@@ -27,6 +27,7 @@ from .files.whole import (
     atomic_output as atomic_output,
     check_named_once as check_named_once,
     check_output as check_output,
+    make_folder as make_folder,
     output_folder as output_folder,
     read_document as read_document,
     write_document as write_document,

@@ -8,7 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from .errors import MachineLacksError
+from .errors import MachineLacksError, UsageError
+from .files.whole import make_folder
+
+_OWN_CACHE = "set XDG_CACHE_HOME to a folder of your own"
 
 
 def cache_folder(part: str) -> Path:
@@ -19,9 +22,16 @@ def cache_folder(part: str) -> Path:
 
 @contextmanager
 def one_setup_at_a_time(folder: Path) -> Iterator[None]:
-    """Create the folder, wait for another setup in it, and remove what a killed one left in `.setup-*`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
+    """Create the folder, wait for another setup in it, and remove what a killed one left in `.setup-*`.
+
+    Raises UsageError where there can be no such folder.
+    """
+    make_folder(folder, _OWN_CACHE)
+    try:
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror}", _OWN_CACHE) from error
+    with lock as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         for left_over in folder.glob(".setup-*"):
             shutil.rmtree(left_over, ignore_errors=True)

@@ -13,7 +13,7 @@ from ..processes.interrupts import surely
 # Plans, machines and matrices are small; a larger "document" is a mistaken path.
 DOCUMENT_LIMIT = 256 << 20
 
-
+_NO_FOLDER = "name a folder that can be made"
 _MOST_LINKS = 40  # one after the other; the kernel's own limit
 
 FileName = str | os.PathLike[str]
@@ -127,8 +127,16 @@ def _as_before(temporary: Path, target: Path) -> None:
         temporary.chmod(stat.S_IMODE(old.st_mode))
 
 
+def make_folder(path: FileName, hint: str = _NO_FOLDER) -> None:
+    """Make a folder, and those that it is in, where there is none; raises UsageError where it cannot be."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}", hint) from error
+
+
 @contextmanager
-def output_folder(path: FileName, hint: str = "name a folder that can be made") -> Iterator[list[Path]]:
+def output_folder(path: FileName, hint: str = _NO_FOLDER) -> Iterator[list[Path]]:
     """Make a folder where it is missing; the block adds the files that it has written in it to the list.
 
     If the block fails, these files go again, and so do the folders that were made for them. Raises UsageError
@@ -137,10 +145,7 @@ def output_folder(path: FileName, hint: str = "name a folder that can be made") 
     folder, written = Path(path), list[Path]()
     missing = [one for one in (folder, *folder.parents) if not os.path.lexists(one)]
     try:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"{folder}: {error.strerror or error}", hint) from error
+        make_folder(folder, hint)
         yield written
     except BaseException:
         for remove in (*(file.unlink for file in written), *(made.rmdir for made in missing)):

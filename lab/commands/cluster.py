@@ -1,7 +1,6 @@
 """`nlab cluster`: run an MPI job on virtual machines and count what it does, and what goes between."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from numaplan.common import (
@@ -12,6 +11,7 @@ from numaplan.common import (
     check_output,
     check_own_files,
     errors_in_junit,
+    make_folder,
     reviewable_json,
     write_document,
 )
@@ -94,7 +94,7 @@ class ClusterCommand(Command, frozen=True):
 
         gates = Gates(self.min_local, self.max_between_hosts)
         if self.report:
-            Path(self.report).mkdir(parents=True, exist_ok=True)
+            make_folder(self.report)
         for path in filter(None, (self.junit, self.report and f"{self.report}/r0.json")):
             check_output(path)
         plan = JobPlan.load(self.job) if self.job else None

@@ -70,7 +70,7 @@ def dense(machine: Machine) -> Machine:
     if not 1 <= len(number) <= MAX_CPUS or len(machine.nodes) > MAX_NODES:
         raise UsageError(
             f"{len(machine.nodes)} nodes with {len(number)} cpus do not fit in the lab",
-            f"use --scale, up to {MAX_NODES} nodes and {MAX_CPUS} cpus",
+            f"give one of up to {MAX_NODES} nodes and {MAX_CPUS} cpus, or to nlab run and compare --scale",
         )
     order = node_order(machine)
     return _machine(
@@ -159,12 +159,12 @@ def shape_guest(machine: Machine, memory_mib: int, available_mib: int) -> GuestS
     if share < MIN_NODE_MIB:
         raise UsageError(
             f"{memory_mib} MiB over {sum(owners)} nodes is {share} MiB per node",
-            f"give --memory {MIN_NODE_MIB * sum(owners)} or more, or fewer nodes with --scale",
+            f"give --memory {MIN_NODE_MIB * sum(owners)} or more, or fewer nodes",
         )
     if memory_mib > available_mib:
         raise MachineLacksError(
             f"a guest of {memory_mib} MiB does not fit: {available_mib} MiB are available",
-            "give less with --memory, or fewer nodes with --scale",
+            "give less with --memory",
         )
     return GuestShape(machine, tuple(share if owner else 0 for owner in owners))
 

@@ -185,12 +185,12 @@ def _lone(regions: dict[Any, PlanRegion], others: dict[Any, PlanRegion]) -> dict
 def _alike(old: PlanRegion, new: PlanRegion) -> bool:
     """Whether policy and homes are the same: of rules and of other sizes as shares, in whole percents."""
     shares = bool(old.rule) or old.region.bytes != new.region.bytes
-    return _placement(old, shares) == _placement(new, shares)
+    return old.policy == new.policy and _homes(old, shares) == _homes(new, shares)
 
 
-def _placement(region: PlanRegion, shares: bool) -> Any:
+def _homes(region: PlanRegion, shares: bool) -> list[tuple[int, int, int]]:
     size = region.region.bytes / 100 if shares else 1
-    return region.policy, [(round(r.offset / size), round(r.bytes / size), r.node) for r in region.runs]
+    return [(round(run.offset / size), round(run.bytes / size), run.node) for run in region.runs]
 
 
 def _scaling(region: PlanRegion) -> str:

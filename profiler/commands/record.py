@@ -12,6 +12,7 @@ from numaplan.common import (
     UsageError,
     check_output,
     is_asked_to_end,
+    make_folder,
     print_lines,
     printable_json,
     shell_line,
@@ -220,10 +221,7 @@ class RecordCommand(Command, frozen=True):
         """Where the trace is until its parts are made."""
         if not self.multiprocess or self.runs > 1:
             raise UsageError("--reduce is for the ranks of a job", "give --multiprocess, and one run")
-        try:
-            self.output.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"{self.output}: {error.strerror}", "choose another folder") from error
+        make_folder(self.output, "choose another folder")
         return self.output / "trace.db"
 
     def part(self) -> "RecordedPart":

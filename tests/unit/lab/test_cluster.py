@@ -92,6 +92,7 @@ def test_hosts_that_cannot_be(
         (["--job", "none.json", "--", "true"], "none.json: No such file"),
         (["-m", "2x1", "--timeout", "inf", "--", "true"], "--timeout inf: not a number"),
         (["-m", "2x1", "--memory", "10M", "--", "true"], "10 MiB over 2 nodes"),
+        (["-m", "2x1", "--report", "/dev/null", "--", "true"], "/dev/null: File exists — name a folder"),
         (["-m", "2x1", "--hosts", "0", "--memory", "10M", "--", "true"], "--hosts: 0 is not in the range"),
         (["-m", "2x1", "--slots", "0", "--memory", "10M", "--", "true"], "--slots: 0 is not in the range"),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.common import MachineLacksError
+from numaplan.common import MachineLacksError, UsageError
 from numaplan.profiler.backends.emulation.qemu import host_architecture
 from numaplan.profiler.setup import apt, build, qemu
 from tests.support.commands import needs
@@ -139,6 +139,13 @@ def test_other_distributions_are_told_what_to_do(fake: Path, monkeypatch: pytest
         qemu.set_up(False, False, lambda _text: None)
     assert "--enable-plugins" in caught.value.hint
     assert not Path(f"{fake}.log").exists()
+
+
+def test_a_cache_folder_that_cannot_be_is_told_of(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", f"{fake}/cache")
+    with pytest.raises(UsageError, match="Not a directory") as caught:
+        qemu.set_up(False, False, lambda _text: None)
+    assert "XDG_CACHE_HOME" in caught.value.hint
 
 
 def test_derivatives_are_known_by_what_they_derive_from(monkeypatch: pytest.MonkeyPatch) -> None:
