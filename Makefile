@@ -13,7 +13,7 @@ WORKERS := $(shell expr $$(nproc) + 1)
 PARALLEL := --numprocesses $(WORKERS) --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup links packages demo test test-systems test-oldest lint bench fuzz wheel lock clean
+.PHONY: help setup links packages ready demo test test-slow test-systems test-oldest lint bench fuzz wheel lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,10 +43,15 @@ $(STAMP): $(VENV)/.dependencies pyproject.toml setup.py $(NATIVE)
 demo: setup ## record a real program, plan it, launch it, show the proof
 	@sh scripts/demo.sh
 
-test: setup ## run all tests that this machine can
+ready: setup
 	@sh scripts/system-packages.sh test lab cluster
 	@$(BIN)/nprof setup || echo "tests of emulation are skipped" >&2
-	$(PYTEST) $(PARALLEL) --durations 10
+
+test: ready ## run all tests that this machine can in ten minutes
+	$(PYTEST) $(PARALLEL) -m 'not slow' --durations 10
+
+test-slow: ready ## run the others, which take twice as long
+	$(PYTEST) $(PARALLEL) -m slow --durations 10
 
 test-systems: ## try fresh Debian 12, 13 and testing: demo, unit tests, wheel (root; half an hour)
 	@sh scripts/test-systems.sh

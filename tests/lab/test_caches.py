@@ -47,6 +47,7 @@ def lines(guest: SharedGuest, *arguments: object) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_what_fits_into_the_caches_reaches_memory_once(small_caches: SharedGuest) -> None:
     once = lines(small_caches, "stream", 0, 1, L3 // 4, 1)["memory_accesses"]
     often = lines(small_caches, "stream", 0, 1, L3 // 4, 40)["memory_accesses"]
@@ -65,6 +66,7 @@ def test_what_does_not_fit_reaches_memory_each_time(small_caches: SharedGuest, n
     assert many["costs"]["memory_ns"] > 4 * few["costs"]["memory_ns"]
 
 
+@pytest.mark.slow
 def test_a_line_that_two_cpus_write_in_turns_moves_each_time(small_caches: SharedGuest) -> None:
     rounds = 20_000  # many beside the lines that start-up takes from other nodes
     near, far = (lines(small_caches, "turns", 0, cpu, rounds) for cpu in (1, 2))
@@ -76,6 +78,7 @@ def test_a_line_that_two_cpus_write_in_turns_moves_each_time(small_caches: Share
     assert far["costs"]["lines_ns"] > 2 * near["costs"]["lines_ns"]
 
 
+@pytest.mark.slow
 def test_vcpus_take_turns_of_some_thousand_accesses_on_fewer_cpus_of_the_host(
     lab: Path,  # noqa: ARG001
     machine: Path,
@@ -111,6 +114,7 @@ def test_what_the_kernel_copies_for_a_program_is_read_and_written_by_the_cpu_tha
     assert sum(counted["memory_accesses"][2]) < 0.1 * size // LINE
 
 
+@pytest.mark.slow
 def test_a_line_that_the_kernel_copies_to_twice_moves_twice(small_caches: SharedGuest) -> None:
     moved = [lines(small_caches, how, 0, 2, 500 * LINE)["lines_moved"][2][0] for how in ("halves", "told")]
     # The rest is how they tell each other. By lines, not halves, it would be 500.
@@ -124,6 +128,7 @@ def test_memory_that_is_given_back_leaves_the_caches(small_caches: SharedGuest) 
     assert sum(counted["memory_accesses"][1]) == pytest.approx(size // LINE, rel=0.1)
 
 
+@pytest.mark.slow
 def test_threads_that_share_a_cpu_wait_for_each_other(small_caches: SharedGuest) -> None:
     stencil = (guest_program("stencil"), 4, 2048, 200)
     alone = small_caches.run(*stencil, config="compact", cache=True)
@@ -138,6 +143,7 @@ for one in a b; do (read x <$one; exec "$0" "$@") & done
 exec 3>a 4>b; exec 3>&- 4>&-; wait"""
 
 
+@pytest.mark.slow
 def test_each_waits_as_long_as_the_other_runs_and_not_for_what_runs_before_or_after(
     small_caches: SharedGuest,
 ) -> None:
@@ -152,6 +158,7 @@ def test_each_waits_as_long_as_the_other_runs_and_not_for_what_runs_before_or_af
     assert in_turn["costs"]["cpu_ns"] < 0.02 * own
 
 
+@pytest.mark.slow
 def test_threads_that_poll_lose_nothing_while_they_wait_for_a_cpu(small_caches: SharedGuest) -> None:
     polls = (guest_program("waits"), 0, 200_000, 10)
     both = '"$0" "$@" & "$0" "$@"; wait'
@@ -173,6 +180,7 @@ def emulated(machine: Path, folder: Path, *words: object) -> list[dict[str, floa
     ]
 
 
+@pytest.mark.slow
 def test_private_streams_reach_memory_as_often_as_in_the_emulation(
     small_caches: SharedGuest, machine: Path, tmp_path: Path
 ) -> None:
@@ -185,6 +193,7 @@ def test_private_streams_reach_memory_as_often_as_in_the_emulation(
         assert sum(counted[cpu]) == pytest.approx(misses, rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_line_in_exchange_moves_as_often_as_in_the_emulation(
     small_caches: SharedGuest, machine: Path, tmp_path: Path
 ) -> None:

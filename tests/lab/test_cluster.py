@@ -23,7 +23,7 @@ from tests.support.mpi import built, launcher
 from tests.support.programs import PROGRAMS
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
 RANKS, FAR, NUMBERS = 4, 2, 1 << 16
 MESSAGES = RANKS * NUMBERS * 4  # bytes, all to ranks two away
 ORDER = ("h0", "h1", "h0", "h1")

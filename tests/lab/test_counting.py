@@ -21,6 +21,7 @@ def known() -> Path:
     return guest_program("known", "-static")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("node", range(NODES))
 @pytest.mark.parametrize("home", range(NODES))
 def test_known_accesses_are_counted_within_half_a_percent(
@@ -64,6 +65,7 @@ def test_no_names_are_recorded(four_nodes: SharedGuest, tmp_path: Path) -> None:
     assert [thread["name"] for thread in result["threads"]] == ["cat"]
 
 
+@pytest.mark.slow
 def test_runs_of_a_pinned_program_agree(four_nodes: SharedGuest) -> None:
     command = ["taskset", "-c", 2, guest_program("stencil"), 4, 2048, 100]
     shares = [float(four_nodes.run(*command)["local_share"]) for _ in range(3)]
@@ -91,6 +93,7 @@ def test_interleave_spreads_pages_and_compact_binds_threads(four_nodes: SharedGu
         assert homes == {f"0.{k}": {cpu} for k, cpu in enumerate(cpus) if k}
 
 
+@pytest.mark.slow
 def test_bound_programs_are_told_of_the_cpus_that_they_would_have(four_nodes: SharedGuest) -> None:
     """Runtimes make as many threads as they are told of cpus: bound to one, they would make one."""
     expected, _ = four_nodes.said(guest_program("asks"))
@@ -104,6 +107,7 @@ def test_bound_programs_are_told_of_the_cpus_that_they_would_have(four_nodes: Sh
     assert abs(counted / ACCESSES - 1) < 0.005
 
 
+@pytest.mark.slow
 def test_bound_programs_may_stop_fork_and_die(four_nodes: SharedGuest) -> None:
     # A task that its tracer holds looks stopped, too: it is told to go on as often as it is found so.
     script = (
@@ -123,6 +127,7 @@ def test_bound_programs_may_stop_fork_and_die(four_nodes: SharedGuest) -> None:
     assert all(bin(int(mask, 16)).count("1") == 1 for mask in masks)
 
 
+@pytest.mark.slow
 def test_forks_are_part_of_the_program(four_nodes: SharedGuest) -> None:
     child = f"{known()} 1 1 {ACCESSES}"
     result = four_nodes.run("taskset", "-c", 2, "sh", "-c", f"{child} & {child} & wait")
@@ -131,12 +136,14 @@ def test_forks_are_part_of_the_program(four_nodes: SharedGuest) -> None:
     assert any(str(thread["path"]).startswith("p0.1:") for thread in result["threads"])
 
 
+@pytest.mark.slow
 def test_autonuma_is_switched_off_where_it_is_to_be(four_nodes: SharedGuest) -> None:
     for config, value in (("default", 1), ("no-autonuma", 0), ("default", 1)):
         result = four_nodes.run("grep", "-qx", value, "/proc/sys/kernel/numa_balancing", config=config)
         assert result["exit_code"] == 0
 
 
+@pytest.mark.slow
 def test_pages_that_are_moved_within_their_node_are_none_of_the_migrated(four_nodes: SharedGuest) -> None:
     scatter = "cd /dev/shm && head -c 4M /dev/zero | split -b 4096 -a 3 - page && rm page*[acegikmoqsuwy]"
     compact = "echo 1 > /proc/sys/vm/compact_memory"
@@ -152,6 +159,7 @@ def test_autonuma_has_the_pages_of_programs_not_those_of_who_starts_them(four_no
     assert [line.split()[1] for line in said.splitlines()] == ["local", "default"]
 
 
+@pytest.mark.slow
 def test_distances_and_memory_are_the_machines(
     lab: Path,  # noqa: ARG001
     tmp_path: Path,

@@ -21,7 +21,7 @@ from numaplan.lab.runs.session import Request
 from numaplan.machine import Machine
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
 SAID = "rcu: rcu_preempt kthread timer wakeup didn't happen for 21012 jiffies! g22981\n"
 TRUE, LONG = (Job(f"/bin/{words[0]}", words, {}, "/") for words in (["true"], ["sleep", "600"]))
 

@@ -49,6 +49,7 @@ def plan_of_two_nodes(*argv: str) -> Plan:
     )
 
 
+@pytest.mark.slow
 def test_systemd_starts_a_unit_with_the_drop_in(four_nodes: SharedGuest, tmp_path: Path) -> None:
     if not MANAGER.exists():
         pytest.skip("systemd is not here")

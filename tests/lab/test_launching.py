@@ -14,7 +14,7 @@ from tests.support.outside import discover, judge, plan_of_threads
 from tests.support.programs import PROGRAMS
 from tests.support.runtimes import KINDS, NotHereError
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
 ROUNDS = "1200"
 SHOWN = ("static child of a shell", "Go", "libgomp")
 PATIENCE_S = 600

@@ -17,6 +17,7 @@ CURES = ("numactl", "migratepages", "taskset")
 QUICK = ("made on another node", "threads left their memory", "numactl with the wrong node")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in FAULTS if case.name in QUICK], ids=lambda case: case.name)
 def test_a_fault_is_named_and_cured(case: Case, four_nodes: SharedGuest, tmp_path: Path) -> None:
     needs(*CURES)

@@ -110,6 +110,7 @@ def launched(
     return {**found, **numbers}, launch.report(0)
 
 
+@pytest.mark.slow
 def test_every_kind_of_memory_is_where_the_plan_has_it(
     uncounted: Guest, plan: Plan, folder: Path, tmp_path: Path
 ) -> None:
@@ -152,6 +153,7 @@ def test_of_a_stack_on_huge_pages_only_what_is_near_comes_to_its_thread(
     assert left + moved == HUGE_PAGE // PAGE and 2 <= moved <= 80
 
 
+@pytest.mark.slow
 def test_interleaving_is_in_the_runs_proportion(
     uncounted: Guest, plan: Plan, folder: Path, tmp_path: Path
 ) -> None:
@@ -165,6 +167,7 @@ def test_interleaving_is_in_the_runs_proportion(
         assert sorted(stretches)[-2] <= longest
 
 
+@pytest.mark.slow
 def test_borders_do_not_cut_huge_pages(uncounted: Guest, plan: Plan, folder: Path, tmp_path: Path) -> None:
     found, _ = launched(uncounted, plan, folder, tmp_path)
     start = found["start"][0][1]
@@ -209,6 +212,7 @@ def test_a_region_that_scales_is_cut_in_proportion(
     assert not any("in the plan" in reason for reason in report["reasons"])
 
 
+@pytest.mark.slow
 def test_a_full_node_is_said_and_survived(uncounted: Guest, plan: Plan, folder: Path, tmp_path: Path) -> None:
     size = 400 * MIB  # a node has 320
     (sized,) = [region for region in plan.memory if region.region.bytes == 3 * MIB]

@@ -10,7 +10,7 @@ from numaplan.machine import Machine
 from tests.support.guests import SharedGuest, guest_program
 from tests.support.launching import plan_for
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
 PAGES, ROUNDS = 1024, 50
 SUM = PAGES * 64 * sum(range(1, ROUNDS + 1))
 

@@ -8,7 +8,7 @@ import pytest
 from numaplan.lab.guest.guest import Guest
 from tests.support.guests import SharedGuest, guest_program, said_uncounted
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 # The guest runs on few cpus of ours, and the loop's own work with it: it looks often and may take its time.
 HASTY = "--set T=1 --overhead 0.3 --budget moves=50,mb=500"

@@ -62,6 +62,7 @@ def asked(trace: Trace, what: str) -> list[tuple[Any, ...]]:
     return sorted(trace.rows(OF_REGIONS.format(what=what)))
 
 
+@pytest.mark.slow
 def test_agrees_with_an_emulated_recording(recorded: Callable[[str], Path]) -> None:
     capability = backend_of("emulate").available(Machine.load("2x2"))
     if not capability.ok:
@@ -123,6 +124,7 @@ def counted(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noq
     return trace
 
 
+@pytest.mark.slow
 def test_lines_that_are_taken_are_counted_each_one(counted: Path) -> None:
     with Trace.open(counted) as trace:
         lines = trace.rows(TAKEN.format(where="r.name LIKE '%:lines'"))
@@ -183,6 +185,7 @@ def test_who_has_a_cpu_is_looked_at(recorded: Callable[[str], Path]) -> None:
     assert ["p0.2"] in others and ["p0.2.1"] in others
 
 
+@pytest.mark.slow
 def test_who_waits_for_a_cpu_could_run(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
     trace, program = tmp_path / "t.db", guest_program("stencil")
     words = ("--backend", "lab", "--period", "100", "--machine", "2x2", "-o", trace)
@@ -228,6 +231,7 @@ def test_where_pages_were_is_counted_exactly(counted: Path) -> None:
     assert any("as the program ran" in one for one in placement_summary(found, []))
 
 
+@pytest.mark.slow
 def test_only_what_is_asked_for(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
     """Without caches, and the first half of the accesses left out; the program's end is its own."""
     words = ("--backend", "lab", "--machine", "1x2", "--no-cache", "--skip", "400K", "--period", "100")
@@ -241,6 +245,7 @@ def test_only_what_is_asked_for(lab: Path, tmp_path: Path) -> None:  # noqa: ARG
         assert found.rows("SELECT DISTINCT level FROM samples") == [("unknown",)]
 
 
+@pytest.mark.slow
 def test_what_threads_with_one_cache_would_ask_for_if_each_had_its_own(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
     """One reads each time what the other wrote, who then writes what the first has."""
     lines, rounds, trace = 1 << 17, 2, tmp_path / "t.db"
@@ -257,6 +262,7 @@ def test_what_threads_with_one_cache_would_ask_for_if_each_had_its_own(lab: Path
     assert min(kept[writer], kept[reader]) > lines / 2
 
 
+@pytest.mark.slow
 def test_a_part_is_counted_exactly(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
     part, expected = ("--skip", "150K", "--take", "300K"), 300_000
     words = ("--backend", "lab", "--machine", "2x2", "--period", "100", *part, "-o", tmp_path / "t.db")
@@ -274,6 +280,7 @@ def test_a_part_is_counted_exactly(lab: Path, tmp_path: Path) -> None:  # noqa: 
     assert found.comm[neighbours].sum() > 0.8 * found.comm.sum() > 0
 
 
+@pytest.mark.slow
 def test_what_is_marked_is_counted_exactly(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
     """Each of 64 pages is written once: by two threads, by a forked child, and by one thread later on."""
     words = ("--backend", "lab", "--machine", "2x2", "--marked", "--period", "5", "-o", tmp_path / "t.db")

@@ -38,6 +38,7 @@ def guests_of(pid: int) -> list[int]:
     return [child for child in children(pid) if "-kernel" in arguments(child)]
 
 
+@pytest.mark.slow
 def test_streams_environment_folder_and_exit_code(lab: Path, tmp_path: Path) -> None:
     folder = tmp_path / "a folder, with = signs"
     folder.mkdir()
@@ -81,6 +82,7 @@ def test_sockets_and_what_is_left_below_tmp(two_nodes: SharedGuest) -> None:
         assert (folder / "fresh" / "link").read_text() == "new\n"
 
 
+@pytest.mark.slow
 def test_vectors_are_computed_as_here(uncounted: Guest) -> None:
     """A sort that uses whatever vector instructions the processor has; QEMU has had wrong ones."""
     code = (
@@ -91,6 +93,7 @@ def test_vectors_are_computed_as_here(uncounted: Guest) -> None:
     said_uncounted(uncounted, [sys.executable, "-c", code])
 
 
+@pytest.mark.slow
 def test_json_alone_on_stdout_and_counts_of_what_does_not_end(lab: Path, tmp_path: Path) -> None:
     counts = tmp_path / "counts.csv"
     words = ["run", "-m", "2x2", "--json", "--counts", counts, "--timeout", "5", "--", "sh", "-c"]
@@ -156,6 +159,7 @@ def test_interrupted_it_takes_its_guest_along(lab: Path, number: signal.Signals)
         assert not any(f"lab-{process.pid}-" in name for name in temporary_folders())
 
 
+@pytest.mark.slow
 def test_two_labs_at_once(lab: Path, two_nodes: SharedGuest) -> None:
     words = [lab / "nlab", "run", "-m", "2x1", "--", "echo", "a"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
@@ -164,6 +168,7 @@ def test_two_labs_at_once(lab: Path, two_nodes: SharedGuest) -> None:
         assert other.communicate()[0] == b"a\n"
 
 
+@pytest.mark.slow
 def test_refusals_are_one_line(lab: Path, tmp_path: Path) -> None:
     here = tmp_path / "x"
     here.write_text("text")
@@ -183,6 +188,7 @@ def test_refusals_are_one_line(lab: Path, tmp_path: Path) -> None:
         assert " — " in lines[0]
 
 
+@pytest.mark.slow
 def test_a_plan_halves_remote_accesses_and_the_gate_sees_it(
     lab: Path, four_nodes: SharedGuest, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from numaplan.profiler.sampling.samples import LiveSamples, live_samples
 from tests.support.guests import SharedGuest, guest_program
 from tests.support.programs import PROGRAMS
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 SAMPLED = PROGRAMS / "lab" / "sampled.py"
 LOCAL_NS, REMOTE_NS = 90, 189  # of distances 10 and 21

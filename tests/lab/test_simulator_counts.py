@@ -9,7 +9,7 @@ from benchmarks.simulator.world import World, new_job
 from numaplan.profiler import Machine
 from tests.support.guests import SharedGuest, guest_program
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 ACCESSES = 500_000
 COMPACT, DEALT = (0, 1, 2, 3, 4, 5, 6, 7), (0, 2, 4, 6, 1, 3, 5, 7)

@@ -49,6 +49,7 @@ def _forks_of_a_large_one(builder: Builder) -> None:
         builder.sample(0, {"pid": 20 + number, "tid": 20 + number, "time": 10**6})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fill", [_reserved_downwards, _forks_of_a_large_one])
 def test_floods_that_cost_more_than_their_size(tmp_path: Path, fill: Callable[[Builder], None]) -> None:
     builder = Builder([Event(("ip", "tid", "time", "addr"))])

@@ -12,7 +12,7 @@ import pytest
 from tests.support.commands import needs, succeed
 from tests.support.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.system, pytest.mark.slow]
+pytestmark = pytest.mark.system
 
 PYTHON = "/usr/bin/python3"  # Debian's own: its numpy uses the system's OpenBLAS
 MATRIX_PRODUCT = """
@@ -48,6 +48,7 @@ def program(name: str, text: Path) -> list[str]:
     }[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pigz", "xz", "zstd", "numpy", "gm"])
 def test_record_plan_launch(name: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs("qemu-x86_64")

@@ -12,7 +12,7 @@ from tests.support.commands import needs, succeed
 from tests.support.programs import EXAMPLES, compiled
 from tests.support.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.system, pytest.mark.slow]
+pytestmark = pytest.mark.system
 
 THREADS = 8
 CELLS, ITERATIONS = 2048, 40  # a strip of two border zones, so that the serial start weighs little

@@ -15,7 +15,7 @@ from numaplan.profiler import Trace
 from tests.support.commands import needs, run, succeed
 from tests.support.programs import compiled
 
-pytestmark = [pytest.mark.system, pytest.mark.slow]
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +24,7 @@ def program() -> Path:
     return compiled(SOURCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["grid-columns", "tree", "false-sharing", "false-pairs"])
 def test_a_sample_shows_what_all_accesses_show(program: Path, name: str) -> None:
     row = measure_kernel(program, name, sampled=300, period=250)
@@ -32,6 +33,7 @@ def test_a_sample_shows_what_all_accesses_show(program: Path, name: str) -> None
     assert row["confidence"] > 0.8
 
 
+@pytest.mark.slow
 def test_every_access_shows_the_pattern_of_the_source_and_its_phases(program: Path, tmp_path: Path) -> None:
     """Roles r and r ^ 1 exchange in the first half of the run, r and r + 8 in the second."""
     trace = tmp_path / "t.db"

@@ -10,7 +10,7 @@ import pytest
 from tests.support.commands import clean_environment
 from tests.support.traces import write_trace
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 THREADS, RANKS, SAMPLES = 16, 4_000, 20_000
 PAIRS = (THREADS * RANKS) ** 2
 SPARE = 512 << 20

@@ -19,7 +19,7 @@ from numaplan.mapper.workload.from_trace import workload_of_trace
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
 from tests.support.traces import write_trace
 
-pytestmark = [pytest.mark.system, pytest.mark.slow]
+pytestmark = pytest.mark.system
 
 SAFE = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
@@ -129,6 +129,7 @@ def opened(chromium: str, page: Path, profile: Path, *options: str, at: str = ""
     return result.stdout, [line for line in result.stderr.splitlines() if "CONSOLE" in line]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("threads", "planned", "charts"), [(8, True, 7), (8, False, 3), (1, False, 3), (256, True, 7)]
 )
@@ -149,6 +150,7 @@ def test_every_chart_is_drawn(
     assert "<title>owned" not in document
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["", "#loads"])
 def test_what_the_window_shows_is_drawn_first(chromium: str, tmp_path: Path, at: str) -> None:
     page = tmp_path / "report.html"
@@ -163,6 +165,7 @@ def test_what_the_window_shows_is_drawn_first(chromium: str, tmp_path: Path, at:
     assert first == (at.removeprefix("#") or "communication")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["1280,900", "700,900"])
 def test_labels_have_room_before_plotly_makes_some(chromium: str, tmp_path: Path, size: str) -> None:
     """It draws a chart once more for that, and the square ones several times."""
@@ -174,6 +177,7 @@ def test_labels_have_room_before_plotly_makes_some(chromium: str, tmp_path: Path
     assert re.findall(r'data-room="(\w+)"', document) == ["enough"] * 7
 
 
+@pytest.mark.slow
 def test_a_thousand_ranks_are_drawn(chromium: str, tmp_path: Path) -> None:
     ranks, page = 1000, tmp_path / "report.html"
     trace = write_trace(
@@ -193,6 +197,7 @@ def test_a_thousand_ranks_are_drawn(chromium: str, tmp_path: Path) -> None:
     assert "One cell is 5 by 5 ranks" in section[: section.index("</section>")]
 
 
+@pytest.mark.slow
 def test_every_method_is_shown_beside_a_plan(chromium: str, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     with Trace.open(ring_trace(tmp_path / "trace.db", 8, 40_000)) as trace:
@@ -261,6 +266,7 @@ def test_a_plan_of_another_program_is_told(tmp_path: Path) -> None:
             assert ("the plan is for another" in text) == bool(said)
 
 
+@pytest.mark.slow
 def test_everything_fits_a_narrow_screen(chromium: str, tmp_path: Path) -> None:
     """Nor is a column of a table out of sight. A window is never narrower than 500 pixels, a frame may be."""
     page, frame = tmp_path / "report.html", tmp_path / "frame.html"

@@ -8,7 +8,7 @@ import pytest
 from tests.support.commands import BIN
 from tests.support.launching import plan_for
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 COMMANDS = {
     "a plan": "nmap plan --comm comm.csv --machine 2x1 -o new.json",

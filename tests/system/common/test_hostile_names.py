@@ -55,6 +55,7 @@ def assert_plain(output: bytes) -> None:
     assert not [letter for letter in FORBIDDEN if letter in text], text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -82,6 +83,7 @@ def test_they_are_shown_as_text(files: Path, words: tuple[str, ...]) -> None:
     assert_plain(result.stdout + result.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -113,6 +115,7 @@ def test_a_summary_of_a_recording_is_text(tmp_path: Path) -> None:
     assert json.loads(written)["runs"][0]["trace"] == trace
 
 
+@pytest.mark.slow
 def test_files_for_others_can_be_read(files: Path) -> None:
     run("nmap", "check", "trace.db", "--baseline", "plan.json", "--junit", "junit.xml", cwd=files)
     run("nmap", "report", "trace.db", "-o", "page.html", cwd=files)

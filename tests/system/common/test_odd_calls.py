@@ -40,6 +40,7 @@ def test_launched(tmp_path: Path, program: str, way: str) -> None:
     assert (result.returncode, result.stdout) == (0, f"{way}\n".encode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_recorded(tmp_path: Path, program: str, way: str) -> None:
     """As under QEMU alone, which has no ptrace, nor processes that share memory or files."""

@@ -48,6 +48,7 @@ def test_found_in_the_store(tmp_path: Path, script: str) -> None:
     assert result.returncode == 3, result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["faults", "emulate"])
 def test_recorded(tmp_path: Path, script: str, backend: str) -> None:
     if not backend_of(backend).available(Machine.load("local")).ok:
@@ -91,6 +92,7 @@ def test_a_program_that_may_not_be_read() -> None:
         assert "Permission denied" in said and "can be read" in said
 
 
+@pytest.mark.slow
 def test_an_argument_that_is_not_utf8(tmp_path: Path) -> None:
     trace = tmp_path / "t.db"
     words = [BIN / "nprof", "record", "--backend", "faults", "-o", trace, "--", "/bin/echo", "1", b"a\xffb"]

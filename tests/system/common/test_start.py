@@ -136,6 +136,7 @@ def test_programs_get_the_locale_that_the_command_got(tmp_path: Path, given: dic
     assert got == alone
 
 
+@pytest.mark.slow
 def test_recorded_programs_get_the_locale_that_the_command_got(tmp_path: Path) -> None:
     needs("qemu-x86_64")
     got, alone = told_locale(tmp_path, {}, "nprof", "record")

@@ -19,6 +19,7 @@ from tests.support.programs import PROGRAMS, compiled
 pytestmark = pytest.mark.system
 
 
+@pytest.mark.slow
 def test_the_stored_plan_is_applied_and_that_is_noted(store: Store, tmp_path: Path) -> None:
     argv = [build("affinity")]
     plan = plan_for(argv)
@@ -108,6 +109,7 @@ def test_another_class_of_run_takes_the_build_s_plan_and_says_so(store: Store) -
     assert b"takes" not in store.launch("--class", "night", *argv).stderr
 
 
+@pytest.mark.slow
 def test_thousands_of_plans_of_other_programs(store: Store) -> None:
     argv = [build("affinity")]
     file = store.put(plan_for(argv), argv)
@@ -129,6 +131,7 @@ def test_ranks_do_not_store_plans_against_each_other(store: Store, work: str) ->
     store.nothing_left()
 
 
+@pytest.mark.slow
 def test_ranks_find_their_parts_of_a_stored_plan(store: Store, tmp_path: Path) -> None:
     needs("mpirun.openmpi")
     program = compiled(PROGRAMS / "mpi_ranks.c", flags=("-O1", "-lpthread"), compiler="mpicc.openmpi")
@@ -151,6 +154,7 @@ def test_ranks_find_their_parts_of_a_stored_plan(store: Store, tmp_path: Path) -
     assert other.returncode == 0 and other.stderr.count(b"no plan for this run") == 1
 
 
+@pytest.mark.slow
 def test_a_job_is_recorded_by_its_starter_and_its_ranks_are_placed(store: Store, tmp_path: Path) -> None:
     needs("qemu-x86_64", "mpirun.openmpi")
     program = compiled(PROGRAMS / "mpi_ranks.c", flags=("-O1", "-lpthread"), compiler="mpicc.openmpi")
@@ -178,6 +182,7 @@ def test_scripts_do_not_get_each_other_s_plans(store: Store, tmp_path: Path) -> 
     assert other.stdout == b"b\n" and b"no plan for this run" in other.stderr
 
 
+@pytest.mark.slow
 def test_what_a_script_starts_is_planned_until_it_is_built_anew(
     store: Store, work: str, tmp_path: Path
 ) -> None:

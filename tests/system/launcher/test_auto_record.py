@@ -18,6 +18,7 @@ from tests.support.waiting import PATIENCE_S
 pytestmark = pytest.mark.system
 
 
+@pytest.mark.slow
 def test_the_first_run_is_recorded_and_the_second_placed(store: Store, work: str, tmp_path: Path) -> None:
     needs("qemu-x86_64")
     first = store.record(work, "0")
@@ -35,6 +36,7 @@ def test_the_first_run_is_recorded_and_the_second_placed(store: Store, work: str
     assert store.files() == [file] and [*store.temporary.iterdir()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "code", "said"),
     [("short", 0, "too short"), ("9", 9, "it ended with 9"), ("crash", 139, "")],
@@ -65,6 +67,7 @@ def test_a_first_run_that_is_interrupted_leaves_nothing(
     store.nothing_left()
 
 
+@pytest.mark.slow
 def test_the_next_first_run_removes_what_a_kill_left(store: Store, work: str) -> None:
     """And not what another one still uses."""
     needs("qemu-x86_64")
@@ -94,6 +97,7 @@ def test_the_next_first_run_removes_what_a_kill_left(store: Store, work: str) ->
         assert [*store.temporary.iterdir()] == []
 
 
+@pytest.mark.slow
 def test_first_runs_at_the_same_time(store: Store, work: str) -> None:
     needs("qemu-x86_64")
     command = [NLAUNCH, "--auto=record", "--backend", "emulate", work, "0"]

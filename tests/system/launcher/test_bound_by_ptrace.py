@@ -94,6 +94,7 @@ def test_a_bound_program_still_counts_all_its_cpus(tmp_path: Path) -> None:
     assert applied["threads"][0]["applied"] == [Machine.load("local").cpus[0]]
 
 
+@pytest.mark.slow
 def test_ten_thousand_threads_come_and_go(tmp_path: Path) -> None:
     plan = threads_of("many", "8")
     result, applied = nlaunch(plan, tmp_path, [build("many", "-static"), "10000"])
@@ -196,6 +197,7 @@ def far_enough(launcher: "subprocess.Popen[bytes]", seconds: float) -> bool:
     return run_seconds(*children(launcher.pid)) > seconds or launcher.poll() is not None
 
 
+@pytest.mark.slow
 def test_a_start_that_is_killed_at_any_time_leaves_nothing_stopped(tmp_path: Path) -> None:
     """The tracer dies while threads are being made: none may stay in its birth stop."""
     program = build("many", "-static")

@@ -86,6 +86,7 @@ def test_its_parent_has_one_child_and_hears_of_one_end(tmp_path: Path) -> None:
     assert result.stdout == b"28 7\nalone 1\n"
 
 
+@pytest.mark.slow
 def test_under_a_debugger_nothing_comes_between(tmp_path: Path) -> None:
     if shutil.which("gdb") is None:
         pytest.skip("gdb is not installed")
@@ -175,6 +176,7 @@ for environment in (os.environ, {{}}):
     assert result.stdout.count(f"\\t{plan.threads[0].cpus[0]}\\n".encode()) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [(), ("-static",)])
 def test_the_kernel_leaves_pages_of_planned_processes_where_they_are(
     tmp_path: Path, flags: tuple[str, ...]

@@ -15,7 +15,7 @@ from tests.support.launching import NLAUNCH, build, nlaunch
 from tests.support.outside import plan_of_threads
 from tests.support.waiting import PATIENCE_S, until
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -102,6 +102,7 @@ def none_but_ours_lives(family: Processes) -> bool:
     return all(comm(pid) in ("", "trace.elf") for pid in family.living())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("by", "flags"),
     [("preload", ()), ("ptrace", ()), ("auto", ("-static",))],

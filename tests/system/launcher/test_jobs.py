@@ -88,6 +88,7 @@ def assert_as_planned(job: JobPlan, said: str, folder: Path) -> None:
     assert found == planned_cpus(job)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_every_rank_and_thread_is_where_the_plan_has_it(
     launcher: str, four: Hosts, tmp_path: Path, request: pytest.FixtureRequest
@@ -111,6 +112,7 @@ def test_every_rank_and_thread_is_where_the_plan_has_it(
         assert total["total"]["threads_as_planned"] == len(planned_cpus(job))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("launcher", ["Open MPI's rankfile", "Open MPI's sequence", "MPICH", "Slurm"])
 def test_ranks_of_several_programs_each_start_theirs(
     launcher: str, four: Hosts, tmp_path: Path, request: pytest.FixtureRequest
@@ -143,6 +145,7 @@ def test_ranks_of_several_programs_each_start_theirs(
     assert_as_planned(job, done.stdout, tmp_path / "reports")
 
 
+@pytest.mark.slow
 def test_a_job_of_slurm_from_its_recording_to_its_report(
     four: Hosts, under_slurm: Mapping[str, str], tmp_path: Path
 ) -> None:
@@ -228,6 +231,7 @@ def sent(on: Hosts) -> int:
     return int(told[0]["stats64"]["tx"]["bytes"])
 
 
+@pytest.mark.slow
 def test_a_plan_keeps_bytes_on_their_host(four: Hosts, tmp_path: Path) -> None:
     """Ranks that talk to the next but one: in rank order all of it goes to the other host."""
     needs("mpirun.openmpi")
@@ -243,6 +247,7 @@ def test_a_plan_keeps_bytes_on_their_host(four: Hosts, tmp_path: Path) -> None:
     assert 10 * (sent(four) - begun - in_order) < in_order
 
 
+@pytest.mark.slow
 def test_a_missing_host_and_a_rank_too_many_do_not_stop_the_job(four: Hosts, tmp_path: Path) -> None:
     """Seven ranks in order on three of the four hosts: only ranks 1 and 5 are where they are planned."""
     needs("mpirun.openmpi")

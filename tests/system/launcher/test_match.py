@@ -53,6 +53,7 @@ def names_and_cpus(pid: int) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", ["0", "1"])
 def test_roles_find_their_cpus(recorded: Path, turn: str) -> None:
     plan = Plan.load(recorded / "plan.json")

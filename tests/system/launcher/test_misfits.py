@@ -40,6 +40,7 @@ def placed(applied: dict[str, Any]) -> list[tuple[str, bool]]:
     return sorted((region["region"]["name"], region["appeared"]) for region in applied["memory"])
 
 
+@pytest.mark.slow
 def test_another_script_of_the_interpreter_is_noticed(tmp_path: Path) -> None:
     for name in ("a.py", "b.py"):
         (tmp_path / name).write_text("print(1)")

@@ -234,6 +234,7 @@ def anonymous_bytes(pid: int) -> int:
     return int(text.partition("Anonymous:")[2].split()[0]) << 10
 
 
+@pytest.mark.slow
 def test_thousands_of_threads_leave_no_memory_behind(tmp_path: Path) -> None:
     """Of 10,000 threads no more stays than of 1,000, but for what is in the log's file."""
     program = build("many")
@@ -257,6 +258,7 @@ def test_thousands_of_threads_leave_no_memory_behind(tmp_path: Path) -> None:
     assert resident[10_000] - resident[1000] < 512 << 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("enforce", [False, True])
 def test_hundreds_of_threads_leak_nothing(tmp_path: Path, enforce: bool) -> None:
     count = 300

@@ -8,7 +8,7 @@ import pytest
 from tests.support.launching import NLAUNCH
 from tests.support.outside import plan_of_threads
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 
 def test_within_a_launch_without_a_plan_one_has_its_own_library_alone(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def test_marked_memory_is_used_as_any_other(program: Path, name: str) -> None:
     assert (done.returncode, done.stdout) == (0, f"{name}: 0 wrong\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_a_million_pages_page_by_page(program: Path) -> None:
     facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     pages = 1_000_000 if int(facts["MemAvailable"].split()[0]) > 6 << 20 else 100_000
@@ -74,6 +75,7 @@ def test_other_allocators_before_and_after_ours(program: Path, allocator: str, b
         assert (done.returncode, done.stdout) == (0, f"{name}: 0 wrong\n"), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sanitizer", "names"),
     [

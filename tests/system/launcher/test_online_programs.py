@@ -87,6 +87,7 @@ def refined(folder: Path, policy: str, *words: str | Path) -> tuple[bytes, bytes
     return output, errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [*POLICIES, *COMBINED, "nimar+next-touch"])
 def test_every_policy_leaves_the_output_as_it_is(churn: Path, policy: str, tmp_path: Path) -> None:
     output, errors = refined(tmp_path, policy, churn, "busy", "4")
@@ -97,6 +98,7 @@ def test_every_policy_leaves_the_output_as_it_is(churn: Path, policy: str, tmp_p
     assert all(line["policy"] == policy for line in lines)
 
 
+@pytest.mark.slow
 def test_the_refined_placement_is_a_plan_that_launches(churn: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     refined(tmp_path, "numaplan", "--overhead", "0.5", "--save", plan, churn, "busy", "4")
@@ -126,6 +128,7 @@ def test_the_exit_code_is_kept_where_there_is_nothing_to_save(code: int, tmp_pat
     assert not saved.exists()
 
 
+@pytest.mark.slow
 def test_what_was_applied_is_told_where_there_is_nothing_to_save(churn: Path, tmp_path: Path) -> None:
     plan, report = tmp_path / "plan.json", tmp_path / "applied.json"
     refined(tmp_path, "numaplan", "--overhead", "0.5", "--save", plan, churn, "busy", "1")
@@ -137,6 +140,7 @@ def test_what_was_applied_is_told_where_there_is_nothing_to_save(churn: Path, tm
     assert json.loads(report.read_bytes())["exit_code"] == 0
 
 
+@pytest.mark.slow
 def test_misuse_is_one_line(tmp_path: Path) -> None:
     needs("perf")
     one_line_error(run("nlaunch", "--online", "nonesuch", "true"), "nlaunch", 2)
@@ -153,6 +157,7 @@ def test_misuse_is_one_line(tmp_path: Path) -> None:
     one_line_error(run("nlaunch", "true"), "nlaunch", 2)
 
 
+@pytest.mark.slow
 def test_a_dry_run_is_dry(tmp_path: Path) -> None:
     needs("perf")
     mark, journal = tmp_path / "ran", tmp_path / "journal"
@@ -193,6 +198,7 @@ def running(churn: Path) -> Iterator[subprocess.Popen[bytes]]:
         program.kill()
 
 
+@pytest.mark.slow
 def test_attach_and_ctrl_c_gives_masks_back(running: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
     until(lambda: len(procfs.thread_ids(running.pid)) == 5)
     before = {tid: os.sched_getaffinity(tid) for tid in procfs.thread_ids(running.pid)}
@@ -244,6 +250,7 @@ def test_a_policy_that_needs_no_samples_goes_on_without(capsys: pytest.CaptureFi
         OnlineSession(OnlineOptions("nimar"), machine, [ended()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("many", "1000"), ("brief", "400"), ("bind", "1")])
 def test_threads_that_come_go_and_bind_themselves(
     churn: Path, words: tuple[str, str], tmp_path: Path

@@ -90,6 +90,7 @@ def test_descriptors_that_were_open_stay_open(tmp_path: Path) -> None:
         assert pipe.read() == "through\n"
 
 
+@pytest.mark.slow
 def test_a_program_with_its_own_malloc(tmp_path: Path) -> None:
     argv = [build("allocator")]
     plan = plan_for(argv)

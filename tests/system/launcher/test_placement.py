@@ -148,6 +148,7 @@ def test_unplanned_and_missing_threads_are_named(tmp_path: Path) -> None:
     assert strict.returncode == 1
 
 
+@pytest.mark.slow
 def test_ten_thousand_threads_of_which_few_are_planned(tmp_path: Path) -> None:
     plan = plan_for([build("many"), "8"])
     result, applied = nlaunch(plan, tmp_path, [build("many"), "10000"])
@@ -174,6 +175,7 @@ def test_cpus_that_may_not_be_used_are_named(tmp_path: Path) -> None:
     assert remapped.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_race_of_starts(tmp_path: Path) -> None:
     argv = [build("tree"), "8", "4"]
     plan = plan_for(argv)

@@ -101,6 +101,7 @@ def run(program: Path, workdir: Path, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
 def test_threads_and_memory_all_at_once(tmp_path: Path, sanitizer: str) -> None:
     program = built(sanitizer)

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from numaplan.mapper import Blocks, Plan, PlanRegion
 from tests.support.commands import needs, succeed
@@ -14,6 +15,7 @@ from tests.support.waiting import PATIENCE_S
 THREADS = 4
 
 
+@pytest.mark.slow
 def test_recorded_with_few_steps_and_launched_with_more(tmp_path: Path) -> None:
     """What `nmap plan` makes of one short run names every block of a longer one."""
     needs("qemu-x86_64")
@@ -34,6 +36,7 @@ def test_recorded_with_few_steps_and_launched_with_more(tmp_path: Path) -> None:
         assert entry["misplaced"] == 0 and entry["actual"]
 
 
+@pytest.mark.slow
 def test_recorded_small_and_launched_large(tmp_path: Path) -> None:
     """Each thread's part of the rod is its part of a larger one."""
     needs("qemu-x86_64")

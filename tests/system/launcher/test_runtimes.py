@@ -8,7 +8,7 @@ import pytest
 from tests.support.outside import discover, start
 from tests.support.runtimes import KINDS, NotHereError
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 STARTS = 2
 
 

@@ -146,6 +146,7 @@ def test_what_was_ignored_stays_ignored(tmp_path: Path) -> None:
         assert launcher.wait(timeout=PATIENCE_S) == 128 + signal.SIGTERM
 
 
+@pytest.mark.slow
 def test_a_killed_nlaunch_leaves_the_plan_to_children_and_then_nothing(tmp_path: Path) -> None:
     look = "grep Cpus_allowed_list /proc/self/status"
     command = command_for(tmp_path, "sh", "-c", f"echo ready; read go; {look}; echo over")

@@ -79,6 +79,7 @@ def none_is_left(program: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("override", [False, True])
 @pytest.mark.parametrize("name", ["many", "family", "tree", "births", "clone"])
 def test_static_programs(tmp_path: Path, findings: Path, name: str, override: bool) -> None:

@@ -82,6 +82,7 @@ def test_what_one_thread_fills_is_filled_in_parallel_in_words_of_its_language(
     assert "of their pages" in found["evidence"]
 
 
+@pytest.mark.slow
 def test_a_pool_goes_to_few_nodes_or_its_tasks_to_their_memory(
     program: Path, tmp_path: Path, advice: Advice
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_pool_goes_to_few_nodes_or_its_tasks_to_their_memory(
     assert many["gain"] is None and "At most" in many["evidence"] and "queue for each node" in many["change"]
 
 
+@pytest.mark.slow
 def test_what_all_read_and_nobody_writes_is_copied_and_nothing_for_tasks(
     program: Path, tmp_path: Path, advice: Advice
 ) -> None:
@@ -104,6 +106,7 @@ def test_what_all_read_and_nobody_writes_is_copied_and_nothing_for_tasks(
     assert "pool" not in found
 
 
+@pytest.mark.slow
 def test_more_threads_than_cpus(program: Path, tmp_path: Path, advice: Advice) -> None:
     trace = record(program, tmp_path / "t.db", "own 16", *SMALL)
     found = advice(trace)["threads"]
@@ -111,6 +114,7 @@ def test_more_threads_than_cpus(program: Path, tmp_path: Path, advice: Advice) -
     assert "threads" not in advice(trace, machine="4x4")
 
 
+@pytest.mark.slow
 def test_a_healthy_program_has_no_such_fault_until_huge_pages_make_one(
     program: Path, tmp_path: Path, advice: Advice
 ) -> None:

@@ -13,7 +13,7 @@ from benchmarks.job_instances import halo, make_job
 from tests.support.commands import clean_environment, one_line_error, succeed
 from tests.support.mpi import launcher, run_job
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 CLUSTER = "2*2x4:4+2*4x2:2"
 # A module by which the planner of the first host kills whom the file `victim` names, once: a process, the
 # worker that it is in, or the rank of this one.

@@ -9,7 +9,7 @@ from tests.support.commands import succeed
 from tests.support.emulating import MARKS, record
 from tests.support.programs import OPTIMISED, PROGRAMS, compiled
 
-pytestmark = MARKS
+pytestmark = [*MARKS, pytest.mark.slow]
 LINES, WAY_NS = 1 << 17, 143
 
 

@@ -3,12 +3,14 @@
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 from numaplan.mapper import Plan
 from tests.support.commands import run, succeed
 from tests.support.emulating import MARKS, record
 from tests.support.programs import PROGRAMS, compiled
 
-pytestmark = MARKS
+pytestmark = [*MARKS, pytest.mark.slow]
 COMMANDS, ROUNDS, WORKERS = 12, 3, 6
 
 

@@ -12,7 +12,7 @@ from numaplan.mapper import JobPlan, Plan
 from tests.support.commands import BIN, clean_environment, needs, succeed
 from tests.support.programs import PROGRAMS, compiled
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 BLOCK = 1 << 20
 

@@ -55,6 +55,7 @@ def trace_of(path: Path, samples: int) -> Path:
     )
 
 
+@pytest.mark.slow
 def test_a_trace_larger_than_memory_gives_the_same_part(tmp_path: Path) -> None:
     assert IN_MEMORY > 1.1 * SPARE
     small, large = trace_of(tmp_path / "small.db", 100_000), trace_of(tmp_path / "large.db", SAMPLES)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.programs import PROGRAMS, REPOSITORY, sanitized
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 
 def test_random_tasks_under_sanitizers() -> None:

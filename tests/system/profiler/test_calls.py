@@ -57,6 +57,7 @@ def chains(path: Path) -> dict[int, Counter[tuple[str, ...]]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["fair", "free"])
 def test_emulation_tells_the_calls_of_each_sample(program: Path, tmp_path: Path, schedule: str) -> None:
     trace = record(program, tmp_path / "t.db", "", "--period", "20", "--set", f"schedule={schedule}")
@@ -68,6 +69,7 @@ def test_emulation_tells_the_calls_of_each_sample(program: Path, tmp_path: Path,
         assert len(chain) >= min(100, len(expected)) and found[row].total() > 1000
 
 
+@pytest.mark.slow
 def test_without_calls_there_are_none(program: Path, tmp_path: Path) -> None:
     trace = record(program, tmp_path / "t.db", "", "--period", "100", "--set", "calls=off")
     assert set(chains(trace)[1]) == {()}

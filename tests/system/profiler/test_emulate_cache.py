@@ -74,6 +74,7 @@ def sizes_of(seen: Seen) -> list[int]:
     return [int(size) for size in seen.recording.notes["llc_sizes"].split(":")]
 
 
+@pytest.mark.slow
 @examples(12, phases=[Phase.generate])
 @given(
     seed=st.integers(1, 1 << 30),
@@ -128,6 +129,7 @@ def sharing() -> Path:
     return compiled(PROGRAMS / "shared_lines.c", flags=(*OPTIMISED, *bare))
 
 
+@pytest.mark.slow
 @examples(16, phases=[Phase.generate])
 @given(
     seed=st.integers(1, 1 << 30),

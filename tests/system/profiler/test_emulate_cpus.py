@@ -53,6 +53,7 @@ def test_what_starts_it_can_leave_it_fewer(program: Path, tmp_path: Path) -> Non
     assert {"openmp 6", "online 16 16", "threads 6"} <= set(seen)
 
 
+@pytest.mark.slow
 def test_all_cpus_of_the_host_are_all_for_who_has_looked_there(tmp_path: Path) -> None:
     """As mpirun does for its ranks: hwloc tells it of the host, not of the machine that is named."""
     program = compiled(PROGRAMS / "host_cpus.c", flags=("-D_GNU_SOURCE",), compiler="gcc")

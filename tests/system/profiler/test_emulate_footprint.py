@@ -30,6 +30,7 @@ def memory_share(trace: Trace) -> float:
     return float(rows[0][0])
 
 
+@pytest.mark.slow
 def test_caches_shrink_as_the_memory_did(tmp_path: Path) -> None:
     path = record(tmp_path, "--for-footprint", "40M")
     facts = json.loads(succeed("nprof", "info", "--json", path))
@@ -47,6 +48,7 @@ def test_caches_shrink_as_the_memory_did(tmp_path: Path) -> None:
     assert counted == [(found.misses(found.ratio_for(40 << 20)).sum(),)]
 
 
+@pytest.mark.slow
 def test_what_is_evicted_and_used_again_reaches_memory(tmp_path: Path) -> None:
     with Trace.open(record(tmp_path)) as trace:
         assert "for_llc" not in trace.meta
@@ -74,6 +76,7 @@ def test_it_takes_a_model_of_caches(tmp_path: Path, words: tuple[str, ...], said
     assert said in one_line_error(result, "nprof", 2)
 
 
+@pytest.mark.slow
 def test_what_is_only_reserved_takes_little_memory(tmp_path: Path) -> None:
     """QEMU 7.2 would keep 6 GiB of notes of 1 TiB; it does so anew at each place where 16 GiB are."""
     words = ("--machine", "1x2", "--backend", "emulate", "--no-cache", "-o", tmp_path / "t.db")

@@ -44,6 +44,7 @@ def test_a_program_that_asks_computes_right(tmp_path: Path) -> None:
     assert recorded(tmp_path) == (0, RIGHT, "")
 
 
+@pytest.mark.slow
 def test_a_program_built_for_avx2_is_told_the_option(tmp_path: Path) -> None:
     code, _, warnings = recorded(tmp_path, "avx2=off", "always")
     assert code == 128 + 4

@@ -103,6 +103,7 @@ work()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["real", "effective"])
 def test_a_process_that_becomes_another_user(tmp_path: Path, how: str) -> None:
     """As servers do that root starts: their threads and children are recorded on."""
@@ -121,6 +122,7 @@ def test_a_process_that_becomes_another_user(tmp_path: Path, how: str) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["u.db"]
 
 
+@pytest.mark.slow
 def test_processes_that_become_several_users(tmp_path: Path) -> None:
     """The recording can be given to one of them."""
     if os.geteuid() != 0:
@@ -140,6 +142,7 @@ def test_a_child_of_a_static_program(tmp_path: Path) -> None:
     assert UNSEEN in warnings and "signal" not in warnings
 
 
+@pytest.mark.slow
 def test_a_program_that_is_emulated_is_no_other(tmp_path: Path) -> None:
     """An exec that fails, one that comes to be, and the shell of system()."""
     code, warnings = recorded(tmp_path, "sh", "-c", "/nowhere/program; exec false")

@@ -67,6 +67,7 @@ def filled() -> Path:
 WHOLE = ("read", "pread", "recv", "readv", "preadv", "preadv2", "recvmsg", "many", "longer")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--no-cache",)])
 @pytest.mark.parametrize(
     ("call", "pages"),
@@ -102,6 +103,7 @@ def small_caches(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["page_use=on", "page_use=off", "schedule=free"])
 @pytest.mark.parametrize(("call", "level"), [("read", "remote_dram"), ("write", "local_dram")])
 def test_a_page_that_is_filled_is_of_the_node_of_who_made_the_call(

@@ -37,6 +37,7 @@ def test_who_sleeps_does_not_run_and_who_polls_does(program: Path, tmp_path: Pat
     assert np.average(both, weights=lasts[works]) < 0.3
 
 
+@pytest.mark.slow
 def test_long_recordings_are_looked_at_less_often(program: Path, tmp_path: Path) -> None:
     """After 1024 looks half as often: every 16 turns of about a thousand accesses at first."""
     path = record(program, tmp_path / "t.db", "1600 4000", "--period", "100000")
@@ -54,6 +55,7 @@ def test_without_turns_nobody_looks(program: Path, tmp_path: Path) -> None:
         assert looked_at(trace) is None
 
 
+@pytest.mark.slow
 def test_who_falls_asleep_as_its_turn_ends_is_seen_too(tmp_path: Path) -> None:
     """Parts of about a turn, after which their threads sleep; and 16 turns are about two rounds of all parts,
     so that looks that are evenly apart would see the same part each time."""

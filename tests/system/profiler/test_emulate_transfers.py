@@ -77,6 +77,7 @@ def test_what_the_kernel_reads_for_a_thread_others_take_from_it(
 WRITES = ("write", "pwrite", "send", "writev", "pwritev", "pwritev2", "sendmsg")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [*WRITES, "half", "refused", "null"])
 def test_what_a_thread_writes_to_a_file_it_takes_from_who_made_it(tmp_path: Path, call: str) -> None:
     program = compiled(PROGRAMS / "written_pages.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
@@ -151,6 +152,7 @@ def asked_by(path: Path) -> list[tuple[int, int]]:
     return [(int(totals["coherence"][who]), int(totals["l3_hits_on_others_lines"][who])) for who in (0, 1)]
 
 
+@pytest.mark.slow
 def test_who_writes_what_another_has_asks_for_it_again(program: Path, tmp_path: Path) -> None:
     lines, rounds = 1 << 17, 3
     paths = {
@@ -162,6 +164,7 @@ def test_who_writes_what_another_has_asks_for_it_again(program: Path, tmp_path: 
     assert min(kept for _, kept in one) > lines > 100 > max(kept for _, kept in two)
 
 
+@pytest.mark.slow
 def test_what_has_left_the_shared_cache_is_in_no_others(program: Path, tmp_path: Path) -> None:
     """64 MiB are more than it holds."""
     path = record(program, tmp_path / "t.db", "passed 2", "--machine", "1x2")

@@ -23,6 +23,7 @@ def taken(program: Path, path: Path, arguments: str) -> float:
     return float(totals["loads"] + totals["stores"]) / float(totals["coherence"])
 
 
+@pytest.mark.slow
 def test_turns_are_short_while_many_lines_are_taken(program: Path, tmp_path: Path) -> None:
     """In each turn each line is taken once: 400 accesses are less than half of a usual turn."""
     assert taken(program, tmp_path / "one.db", "1") > 600

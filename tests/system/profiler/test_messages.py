@@ -13,7 +13,7 @@ from tests.support.commands import BIN, needs, run
 from tests.support.mpi import built, launcher, run_job
 from tests.support.programs import PROGRAMS, compiled
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 TRAFFIC = PROGRAMS / "mpi_traffic.c"
 RANKS, ROUNDS, BLOCK = 4, 10, 1000
 WAYS = [("openmpi", "monitoring"), ("openmpi", "pmpi"), ("mpich", "pmpi")]

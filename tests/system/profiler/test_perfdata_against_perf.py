@@ -47,6 +47,7 @@ def theirs(rows: list[list[str]]) -> list[Row]:
     return sorted(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

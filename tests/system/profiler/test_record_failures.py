@@ -28,6 +28,7 @@ def test_zero_samples_is_an_error(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["emulate", "faults"])
 def test_the_programs_exit_code_passes_through(backend: str, tmp_path: Path) -> None:
     if backend == "faults":
@@ -38,6 +39,7 @@ def test_the_programs_exit_code_passes_through(backend: str, tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["trace.db"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["emulate", "faults"])
 def test_ctrl_c_keeps_what_was_recorded(backend: str, tmp_path: Path) -> None:
     if backend == "faults":
@@ -117,6 +119,7 @@ def test_a_summary_that_cannot_be_written_is_said_before_the_program_runs(tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_trace_that_is_being_written_is_finished(number: int, tmp_path: Path) -> None:
     """Also when a batch system says that the time is up, or the terminal has gone."""
@@ -135,6 +138,7 @@ def test_a_trace_that_is_being_written_is_finished(number: int, tmp_path: Path) 
     succeed("nprof", "info", tmp_path / "trace.db")
 
 
+@pytest.mark.slow
 def test_what_a_killed_recording_left_is_removed_by_the_next(tmp_path: Path) -> None:
     """But not what one that still runs needs."""
     words = [BIN / "nprof", "record", "--backend", "emulate", "--", "cat"]

@@ -29,6 +29,7 @@ def processes(trace: Path) -> set[str]:
         return {name for (name,) in opened.rows("SELECT DISTINCT process FROM threads")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LAUNCHERS)
 @pytest.mark.parametrize("backend", ["emulate", "faults"])
 def test_a_launcher_s_ranks_in_one_trace(tmp_path: Path, kind: str, backend: str) -> None:
@@ -55,6 +56,7 @@ def test_a_launcher_s_ranks_in_one_trace(tmp_path: Path, kind: str, backend: str
     assert backend == "faults" or ours == (0,)
 
 
+@pytest.mark.slow
 def test_ranks_that_each_start_the_recorder(tmp_path: Path) -> None:
     for rank in ("0", "11"):
         command = [str(BIN / "nprof"), "record", "--backend", "emulate", "--multiprocess", "--period", "10"]
@@ -65,6 +67,7 @@ def test_ranks_that_each_start_the_recorder(tmp_path: Path) -> None:
     assert processes(tmp_path / "t.r11.db") == {"r11"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LAUNCHERS)
 def test_a_rank_s_trace_says_which_of_which_job_it_is(tmp_path: Path, kind: str) -> None:
     command = [

@@ -25,6 +25,7 @@ def test_the_duration_ends_the_recording_but_not_the_program(tmp_path: Path) -> 
     record_a_part(tmp_path, "--duration", "500ms")
 
 
+@pytest.mark.slow
 def test_a_frequency_takes_fewer_samples_than_all(tmp_path: Path) -> None:
     counts = {}
     for name, words in (("all", []), ("some", ["--freq", "50"])):
@@ -35,10 +36,12 @@ def test_a_frequency_takes_fewer_samples_than_all(tmp_path: Path) -> None:
     assert 0 < counts["some"] < counts["all"] / 4
 
 
+@pytest.mark.slow
 def test_a_largest_size_ends_the_recording(tmp_path: Path) -> None:
     record_a_part(tmp_path, "--max-size", "1M", "--backend", "faults")
 
 
+@pytest.mark.slow
 def test_other_events_of_perf(tmp_path: Path) -> None:
     output = tmp_path / "trace.db"
     words = ["--events", "minor-faults", "--events", "cpu-clock", "--phys", "-o", output]
@@ -99,6 +102,7 @@ def test_what_does_not_go_together_is_said(words: list[str], tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_program_has_the_terminal_to_itself(tmp_path: Path) -> None:
     needs("script")
     program = "print('begin', flush=True); input(); print('finish', flush=True)"

@@ -50,6 +50,7 @@ def pages_of(trace: Trace, area: int) -> int:
     return int(count)
 
 
+@pytest.mark.slow
 def test_only_what_is_marked_is_kept(program: Path, backend: list[str], tmp_path: Path) -> None:
     path = tmp_path / "t.db"
     assert succeed("nprof", "record", *backend, "--marked", "-o", path, "--", program, "marks") == b"0\n"
@@ -126,6 +127,7 @@ def recorded_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob(".t.db.*/faults.data"))
 
 
+@pytest.mark.slow
 def test_a_signal_to_us_starts_the_recording(program: Path, backend: list[str], tmp_path: Path) -> None:
     path = tmp_path / "t.db"
     with told(program, path, [*backend, "--on-signal"]) as recording:
@@ -189,6 +191,7 @@ def test_recording_begins_after_the_time_to_skip(program: Path, tmp_path: Path) 
         assert pages_of(trace, SHARED) == PAGES
 
 
+@pytest.mark.slow
 def test_accesses_are_skipped_and_taken_by_number(tmp_path: Path) -> None:
     _emulation()
     program = compiled(PROGRAMS / "emulate_cases.c", flags=("-O1", "-D_GNU_SOURCE", "-lpthread"))

@@ -76,6 +76,7 @@ def until_faults(pid: int) -> None:
     until(lambda: sum(count > before.get(tid, 0) + 500 for tid, count in faults_of(pid).items()) >= 2)
 
 
+@pytest.mark.slow
 def test_a_running_process(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
     output = tmp_path / "trace.db"
     with watched(tmp_path, busy.pid, "--pid", str(busy.pid)) as (watcher, shown):
@@ -91,6 +92,7 @@ def test_a_running_process(busy: subprocess.Popen[bytes], tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["trace.db"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_watching_and_keeps_the_recording(
     busy: subprocess.Popen[bytes], tmp_path: Path, number: int
@@ -104,6 +106,7 @@ def test_a_signal_ends_watching_and_keeps_the_recording(
     assert busy.poll() is None
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_ends_the_recording(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
     with watched(tmp_path, busy.pid, "--pid", str(busy.pid)) as (watcher, shown):
         busy.communicate()
@@ -120,6 +123,7 @@ def test_a_process_that_is_not_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_all_cpus_while_a_program_runs(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
     output = tmp_path / "trace.db"
     with record(tmp_path, "--all-cpus", "--", *UNTIL_TOLD) as recorder:
@@ -135,6 +139,7 @@ def test_all_cpus_while_a_program_runs(busy: subprocess.Popen[bytes], tmp_path: 
     assert name != "p0"  # that is the program we started
 
 
+@pytest.mark.slow
 def test_all_cpus_until_a_signal(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
     with watched(tmp_path, busy.pid, "--all-cpus") as (watcher, shown):
         watcher.send_signal(signal.SIGINT)
@@ -144,6 +149,7 @@ def test_all_cpus_until_a_signal(busy: subprocess.Popen[bytes], tmp_path: Path) 
     assert run("nprof", "info", tmp_path / "trace.db").stdout.startswith(b"(no command line)\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["--pid", "--all-cpus"])
 def test_the_duration_ends_watching(busy: subprocess.Popen[bytes], tmp_path: Path, target: str) -> None:
     words = [target, *[str(busy.pid)] * (target == "--pid"), "--duration", "1"]

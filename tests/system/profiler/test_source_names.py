@@ -146,6 +146,7 @@ def served(folder: Path) -> Iterator[tuple[str, list[str]]]:
             thread.join()
 
 
+@pytest.mark.slow
 def test_servers_are_asked_only_if_they_shall_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs("debuginfod-find", "qemu-x86_64")
     program, trace = tmp_path / "sharing", tmp_path / "t.db"
@@ -186,6 +187,7 @@ def marked(source: Path, word: str) -> int:
     return next(at for at, line in enumerate(source.read_text().splitlines(), 1) if f"line: {word}" in line)
 
 
+@pytest.mark.slow
 @BOTH
 def test_what_a_library_does_counts_for_the_line_that_uses_it(optimised: str, tmp_path: Path) -> None:
     """Where that is inlined (-O2), and where it is called, as is what has no lines at all (memset)."""
@@ -206,6 +208,7 @@ def test_what_a_library_does_counts_for_the_line_that_uses_it(optimised: str, tm
     assert f"(written at {shared['code'][0]})" in " ".join(analysis["summary"])
 
 
+@pytest.mark.slow
 def test_lines_and_fields_that_threads_share(tmp_path: Path) -> None:
     """Where they are read: analysis, plan and what a trace holds; of a copy, when the program is gone."""
     needs("qemu-x86_64")

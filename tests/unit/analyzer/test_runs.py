@@ -105,6 +105,7 @@ def test_swapped_roles_are_noticed_and_matched(tmp_path: Path) -> None:
     assert "swap roles" in agreement.sentence()
 
 
+@pytest.mark.slow
 def test_flat_and_differing_runs_are_not_taken_for_swapped_roles(tmp_path: Path) -> None:
     flat = [analysis(record(tmp_path / f"flat{seed}.db", FLAT, seed=seed)) for seed in (1, 2)]
     assert compare_runs(*flat).verdict == "flat"
@@ -127,6 +128,7 @@ def test_the_mean_of_runs(tmp_path: Path) -> None:
         merge_analyses([])
 
 
+@pytest.mark.slow
 def test_runs_of_ranks_are_joined_by_rank(tmp_path: Path) -> None:
     """Two runs of two ranks, recorded apart: means of each rank's runs, the ranks side by side."""
     made = {
@@ -173,6 +175,7 @@ def nmap(*words: str) -> int:
     return main(words)
 
 
+@pytest.mark.slow
 def test_analyze_says_whether_identity_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = [str(record(tmp_path / f"{seed}.db", CHAIN, seed=seed)) for seed in (1, 2)]
     swapped = str(record(tmp_path / "s.db", CHAIN, [4, 2, 7, 0, 6, 1, 3, 5]))

@@ -90,6 +90,7 @@ def counted(path: Path, borders: list[int]) -> tuple[PageCounts, dict[str, np.nd
         return found, asked_in_sql(trace, borders), elsewhere_in_sql(trace)
 
 
+@pytest.mark.slow
 @examples(15)
 @given(
     seed=st.integers(0, 1 << 30), count=st.integers(1, 3000), cuts=st.sets(st.integers(1, 99), max_size=16)

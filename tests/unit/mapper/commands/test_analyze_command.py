@@ -85,6 +85,7 @@ def test_the_summary_names_who_belongs_together(tmp_path: Path) -> None:
     assert analysis_document(analysis, regions, [], said)["summary"] == said
 
 
+@pytest.mark.slow
 def test_two_programs_are_not_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = [
         {"build_id": "b1"},

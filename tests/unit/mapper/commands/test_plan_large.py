@@ -11,6 +11,8 @@ from numaplan.mapper.commands.plan import PlanCommand
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE
 from tests.support.traces import write_trace
 
+pytestmark = pytest.mark.slow
+
 THREADS, NODES, BLOCKS = 16, 4, 512
 GB, PAGE = 1 << 30, 4096
 SIZES = (60 * GB, 30 * GB, 10 * GB)  # a slice a thread; blocks dealt out in turn; a table for everybody

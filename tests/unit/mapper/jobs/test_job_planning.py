@@ -59,6 +59,7 @@ def test_the_plan_of_unlike_hosts(job: Path, tmp_path: Path, capsys: pytest.Capt
     )
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_bytes(job: Path, tmp_path: Path) -> None:
     assert planned(job, tmp_path / "a", "--engine", "local:1") == planned(
         job, tmp_path / "b", "--engine", "local:3"

@@ -109,6 +109,7 @@ def differences(one: Any, other: Any, where: str = "") -> list[str]:
     return [] if one == other else [where]
 
 
+@pytest.mark.slow
 def test_what_the_source_calls_a_region_stays_with_it(tmp_path: Path) -> None:
     """From the trace's names through the part into the plan of the job."""
     named = [(0, -1, "grid", "double[]", "src/app.c", 42, "make", 8, -1)]
@@ -277,6 +278,7 @@ def test_a_part_says_its_version(tmp_path: Path) -> None:
         assert pq.read_schema(file).metadata[b"numaplan"].decode() == SCHEMA
 
 
+@pytest.mark.slow
 def test_reduce_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     traces = [traced(tmp_path / f"t{rank}.db", [rank], seed=rank, ranks=2) for rank in (0, 1)]
     words = ("reduce", *map(str, traces), "-o", str(tmp_path / "job"), "--engine", "local:1")

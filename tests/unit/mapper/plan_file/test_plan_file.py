@@ -154,6 +154,7 @@ def test_damage_gives_a_plan_or_a_clear_error(data: st.DataObject) -> None:
         assert str(error).startswith("damaged: ")
 
 
+@pytest.mark.slow
 @given(
     st.recursive(st.none() | st.integers() | st.text(max_size=4), lambda inner: st.lists(inner, max_size=3))
 )

@@ -159,6 +159,7 @@ def test_nothing_is_spread_over_nodes_without_memory() -> None:
     assert {run.node for run in region.runs} == {0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regions,pages", [(1, 25_000_000), (5000, 5000)])
 def test_a_plan_for_100_gb_stays_under_1_mb(regions: int, pages: int, tmp_path: Path) -> None:
     """100 GB of memory, homes as mixed as can be: neighbouring samples never agree."""

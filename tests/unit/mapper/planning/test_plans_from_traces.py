@@ -171,6 +171,7 @@ def test_today_is_where_threads_were_recorded(tmp_path: Path) -> None:
     assert unknown.seen_on == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["time", "balanced"])
 def test_today_is_what_was_counted_as_it_was_recorded(tmp_path: Path, objective: str) -> None:
     """On the machine that it was recorded on, and nowhere else; of runs that agree their mean."""

@@ -136,6 +136,7 @@ def test_a_plan_says_by_which_pattern_and_how_well_it_predicts(
     assert "carried over" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_threads_without_roles_are_refused_but_for_force(tmp_path: Path) -> None:
     paths = [record(tmp_path / f"{n}.db", n, shuffled=True) for n in (8, 16)]
     with pytest.raises(UsageError, match="does not predict"):

@@ -68,6 +68,7 @@ def test_best_is_never_worse_than_any_other(seed: int, objective: str, effort: s
     _no_other_is_better(problem, names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_best_is_never_worse_on_patterns(objective: str, shuffled: bool) -> None:
@@ -112,6 +113,7 @@ def test_same_seed_same_answer_also_side_by_side(objective: str, effort: str, th
     assert answers[0] == answers[1] == best(problem).tolist()
 
 
+@pytest.mark.slow
 @examples(5)
 @given(
     threads=st.integers(129, 180),

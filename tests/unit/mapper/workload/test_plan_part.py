@@ -127,6 +127,7 @@ def test_several_runs_are_cut_alike(tmp_path: Path) -> None:
     assert "of each run only --from 2s" in workload.notes
 
 
+@pytest.mark.slow
 def test_the_plan_says_of_what_part_it_is_and_is_judged_by_that(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -75,6 +75,7 @@ def test_ranks_of_two_jobs_are_refused(odd: dict[str, object], says: str, tmp_pa
         traced(tmp_path, messages=True, told=told)
 
 
+@pytest.mark.slow
 def test_runs_of_a_job_may_each_have_a_name(tmp_path: Path) -> None:
     told = [{"job": "7"}] * RANKS + [{"job": "8"}] * RANKS
     assert len(traced(tmp_path, messages=True, told=told).threads) == RANKS

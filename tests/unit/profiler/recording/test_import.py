@@ -278,6 +278,7 @@ def test_packed_files_that_are_damaged_or_without_bound(tmp_path: Path, pack: ob
             import_recordings([str(tmp_path / "perf.data")], tmp_path / "trace.db")
 
 
+@pytest.mark.slow
 def test_mutations_import_or_are_refused(tmp_path: Path) -> None:
     chance = random.Random(5)
     originals = [recording().file(), *recordings()]

@@ -147,6 +147,7 @@ def recordings(draw: st.DrawFn) -> list[Block]:
     return [{name: draw(columns(name, count)) for name in COLUMNS} for count in counts]
 
 
+@pytest.mark.slow
 @examples(25)
 @given(blocks=recordings())
 def test_what_goes_in_comes_out(blocks: list[Block], tmp_path: Path) -> None:
