@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from numaplan.common import UsageError, ended_by, find_program
+from numaplan.common import UsageError, ended_by, find_program, started_as
 
 from ..backends.choice import HARDWARE
 
@@ -40,7 +40,7 @@ def estimate(argv: Sequence[str], backend: str) -> Estimate:
     before, began = os.times(), time.monotonic()
     none = subprocess.DEVNULL
     try:
-        code = subprocess.run(list(argv), stdin=none, stdout=none, stderr=none, check=False).returncode
+        code = subprocess.run(started_as(argv), stdin=none, stdout=none, stderr=none, check=False).returncode
     except OSError as error:
         raise UsageError(
             f"{argv[0]}: {error.strerror}", "give a program that runs on this machine"

@@ -1,5 +1,7 @@
 """How long a recording will take, by a native run."""
 
+from pathlib import Path
+
 import pytest
 
 from numaplan.common import UsageError
@@ -33,3 +35,10 @@ def test_a_native_run_is_measured_and_must_succeed() -> None:
         estimate(["false"], "emulate")
     with pytest.raises(UsageError, match="sh was ended by SIGSEGV without input"):
         estimate(["sh", "-c", "kill -SEGV $$"], "emulate")
+
+
+def test_a_script_without_an_interpreter_runs_as_it_will_be_recorded(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("echo hello\n")
+    script.chmod(0o755)
+    assert estimate([str(script)], "emulate").seconds > 0
