@@ -37,6 +37,7 @@ def test_processes() -> None:
         {"duration": "-1"},
         {"duration": "soon"},
         {"duration": "1e9"},
+        {"duration": "999999999h"},
         {"max_size": "1K"},
         {"max_size": "999999999999T"},
         {"max_size": "x"},
