@@ -11,6 +11,7 @@ from numaplan.common import (
     Option,
     UsageError,
     check_output,
+    check_own_files,
     is_asked_to_end,
     make_folder,
     print_lines,
@@ -135,7 +136,7 @@ class RecordCommand(Command, frozen=True):
 
     def _run(self) -> int:
         from ..recording.record import command_line
-        from ..recording.runs import record_runs, summary_document
+        from ..recording.runs import record_runs, summary_document, traces_of
 
         options = self._options()
         if self.dry_run:
@@ -146,6 +147,8 @@ class RecordCommand(Command, frozen=True):
             raise UsageError(
                 "--sysfs without --dry-run: another machine's events cannot be recorded", "add it"
             )
+        traces = traces_of(self.argv, options.output, self.runs)
+        check_own_files(self, *(trace for trace in traces if trace != self.output))
         if self.summary:
             check_output(self.summary)
         say(*self.misplaced())
@@ -182,10 +185,11 @@ class RecordCommand(Command, frozen=True):
     def _estimate(self, options: "RecordOptions") -> str:
         """Say how long the recording will take, and return it."""
         from ..recording.estimate import estimate
-        from ..recording.record import choose
+        from ..recording.record import choose, command_line
 
         if not self.argv:
             raise UsageError("--estimate without a program to start", "end the command with the program")
+        command_line(self.argv, options)  # what is wrong with them is said before the program runs
         backend = choose(options)[1].name
         found = estimate(self.argv, backend)
         how = "under emulation" if backend == "emulate" else f"recorded with {backend}"

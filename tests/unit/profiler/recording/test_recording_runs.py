@@ -79,6 +79,34 @@ def test_ranks_on_this_host(environment: dict[str, str], count: int | None) -> N
 def test_names_of_parts() -> None:
     assert with_part(Path("a/trace.db"), "r3") == Path("a/trace.r3.db")
     assert with_part(with_part(Path("trace"), "r3"), "1") == Path("trace.1.r3")
+    for folder in (".", "/"):
+        with pytest.raises(UsageError, match="is a directory"):
+            with_part(Path(folder), "1")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--runs", "2", "--summary", "t.2.db"], "would be written over --summary"),
+        (["--runs", "2", "-o", "folder.db"], "folder.2.db: is a directory"),
+        (["--estimate", "-o", "missing/t.db"], "no folder missing"),
+        (["--estimate", "--runs", "0"], "--runs 0"),
+        (["--estimate", "--set", "turn=x"], "turn=x: not a number"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_anything_runs(
+    words: list[str],
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.2.db").mkdir()
+    ours = ["--backend", "emulate", "-o", "t.db", *words, "touch", "ran"]
+    assert run_command(command.RecordCommand, "nprof record", ours) == 2
+    assert reason in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.2.db"]
 
 
 @contextmanager
