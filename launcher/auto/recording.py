@@ -58,7 +58,7 @@ def _obstacle(known: Known) -> str:
     if gains_privileges(known.target.executable):
         return "it gains privileges"
     try:
-        known.store.place.check_writable()
+        known.store.check_writable(known.parts)
     except NumaplanError as error:
         return str(error)
     return ""

@@ -28,8 +28,9 @@ class Place(Protocol):
     def write(self, parts: Sequence[str], data: bytes) -> None:
         """Write a file whole; raises NumaplanError."""
 
-    def check_writable(self) -> None:
-        """Raise NumaplanError where a file could not be written: better before the work than after it."""
+    def check_writable(self, parts: Sequence[str] = ()) -> None:
+        """Raise NumaplanError where a file (without parts: any) could not be written: better before the work
+        than after it."""
 
     def remove(self, parts: Sequence[str]) -> None:
         """Take a file away if it is there; raises NumaplanError."""
@@ -79,21 +80,25 @@ class LocalPlace:
             except UsageError:
                 self._remove_empty(parts, root=is_new)
                 raise
+            except IsADirectoryError as error:
+                raise self._is_folder(parts) from error
             except OSError as error:
                 # Somebody may have dropped the last plan of this folder just now, and the folder with it.
                 if last or not isinstance(error, FileNotFoundError):
                     self._remove_empty(parts, root=is_new)
                     raise UsageError(f"{self._root}: {error.strerror or error}", ANOTHER) from error
 
-    def check_writable(self) -> None:
+    def check_writable(self, parts: Sequence[str] = ()) -> None:
         """See Place; creates nothing."""
-        with suppress(FileNotFoundError), opened_folder(self._root):
+        with suppress(FileNotFoundError), opened_folder(self._root, parts[:-1]):
             pass
-        above = self._root
+        if parts and os.path.isdir("/".join((self._root, *parts))):  # noqa: PTH112
+            raise self._is_folder(parts)
+        above = "/".join((self._root, *parts[:-1]))
         while not os.path.lexists(above):
             above = os.path.dirname(above)  # noqa: PTH120
         if not os.path.isdir(above) or not os.access(above, os.W_OK | os.X_OK):  # noqa: PTH112
-            raise UsageError(f"{self._root}: cannot be written", ANOTHER)
+            raise UsageError(f"{above}: cannot be written", ANOTHER)
 
     def remove(self, parts: Sequence[str]) -> None:
         """See Place; folders that are empty then go, too."""
@@ -103,10 +108,13 @@ class LocalPlace:
         except FileNotFoundError:
             return
         except IsADirectoryError as error:
-            raise UsageError(f"{'/'.join(parts)}: is a folder", "remove it by hand") from error
+            raise self._is_folder(parts) from error
         except OSError as error:
             raise UsageError(f"{'/'.join(parts)}: {error.strerror or error}", "see who owns it") from error
         self._remove_empty(parts)
+
+    def _is_folder(self, parts: Sequence[str]) -> UsageError:
+        return UsageError(f"{'/'.join((self._root, *parts))}: is a folder", "remove it by hand")
 
     def _remove_empty(self, parts: Sequence[str], *, root: bool = False) -> None:
         """Take away the folders of a file that hold nothing; root: that one, too."""

@@ -68,7 +68,7 @@ class RemotePlace:
 
         self._answer(write)
 
-    def check_writable(self) -> None:
+    def check_writable(self, _parts: Sequence[str] = ()) -> None:
         """See Place: as far as it is ours to know."""
         self._signatures.check_key()
 

@@ -93,6 +93,10 @@ class PlanStore:
         plan = Plan.from_json(data, where)
         return StoredPlan(parts, where, plan, digest, stored, read_note(self.place, parts, digest))
 
+    def check_writable(self, parts: Parts) -> None:
+        """Raise NumaplanError where a plan could not be stored, as far as can be known before it is made."""
+        self.place.check_writable(_file(parts))
+
     def put(self, parts: Parts, plan: Plan) -> str:
         """Store a plan in place of what was there, and return where; raises NumaplanError."""
         self.place.write(_file(parts), plan.to_json())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.mapper import Plan
+from numaplan.mapper import Plan, program_key
 from tests.support.auto_runs import Store
 from tests.support.commands import needs
 from tests.support.launching import NLAUNCH
@@ -49,6 +49,16 @@ def test_a_run_that_is_short_or_dies_leaves_nothing(
     assert result.returncode == code, result.stderr
     assert f"not planned: {said}" in result.stderr.decode()
     store.nothing_left()
+
+
+def test_nothing_is_recorded_whose_plan_could_not_be_stored(store: Store, work: str) -> None:
+    needs("qemu-x86_64")
+    build = store.folder / program_key([work], store.environment).build
+    build.mkdir(parents=True)
+    build.chmod(0o775)
+    result = store.record(work, "4")
+    assert result.returncode == 4 and b"first run" not in result.stderr
+    assert f"not recorded: {build}: others may write to it" in result.stderr.decode()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
