@@ -104,6 +104,8 @@ def look_at_program(argv: Sequence[str], shown: Shown) -> int:
         shown.show(*nothing_seen(attendant.machine, f"it {_TOO_SHORT}"))
     else:
         tell(f"numaplan look: {Path(argv[0]).name} {_TOO_SHORT}")
+    if attendant.unwritten:
+        tell(f"numaplan look: warning: {attendant.unwritten}")
     return code
 
 
@@ -114,7 +116,7 @@ def _stdout_to_stderr() -> None:
 class _Attendant:
     """Looks at a program in the background, longer each time, until it ends or has been seen for long enough.
 
-    last: the last look that was not cut short.
+    last: the last look that was not cut short; unwritten: why its metrics could not be written.
     """
 
     def __init__(self, machine: "Machine", shown: Shown) -> None:
@@ -123,6 +125,7 @@ class _Attendant:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self.last: tuple[View, Answer] | None = None
+        self.unwritten: NumaplanError | None = None
 
     def start(self, pid: int) -> None:
         """It runs."""
@@ -140,7 +143,14 @@ class _Attendant:
         while not self._ended.is_set():
             with suppress(NumaplanError):
                 self.last = look(self.machine, lambda: with_children(ROOT, [pid]), seconds, self._ended.wait)
-                self._shown.write(*self.last)
+                self._write(*self.last)
             if seconds >= self._shown.seconds and not self._shown.watch:
                 return
             seconds = min(2 * seconds, self._shown.seconds)
+
+    def _write(self, view: "View", answer: "Answer") -> None:
+        self.unwritten = None
+        try:
+            self._shown.write(view, answer)
+        except NumaplanError as error:
+            self.unwritten = error

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from numaplan.common import NotSoError, UsageError
+from numaplan.common import NotSoError, UsageError, write_document
 from numaplan.launcher.look import session
 from numaplan.launcher.look.look import look, whole_machine
 from numaplan.launcher.look.read.groups import with_children
@@ -66,6 +66,24 @@ def test_of_a_program_that_was_not_seen_there_is_a_document(
     assert content["schema"] == "numaplan/look/1" and content["matters"] is None
     assert (content["processes"], content["findings"]) == ([], [])
     assert content["reason"] == "it ended before it could be looked at" and content["nodes"]
+
+
+def test_metrics_of_a_program_that_could_not_be_written_are_told_of(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "gone" / "x.prom"
+    tried = tmp_path / "tried"
+
+    def write(_shown: session.Shown, *_seen: object) -> None:
+        try:
+            write_document(file, b"")
+        finally:
+            tried.touch()
+
+    monkeypatch.setattr(session.Shown, "write", write)
+    script = f"while [ ! -e {tried} ]; do :; done; exit 7"
+    assert session.look_at_program(["sh", "-c", script], session.Shown(False, str(file), 0.1, False)) == 7
+    assert f"numaplan look: warning: {file}: " in capfd.readouterr().err
 
 
 def test_a_machine_that_cannot_be_read_is_said_before_the_program_starts(
