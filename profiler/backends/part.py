@@ -58,8 +58,10 @@ class RecordedPart:
                 "no SIGUSR2 came while it worked",
                 "send it to nprof, not to the program: kill -USR2 PID",
             )
-        else:
+        elif self.skip_seconds or self.skip_accesses:
             why, hint = "it ended before the part to record began", "give a smaller --skip"
+        else:
+            why, hint = "the part to record was over before it began", "take more of it"
         return UsageError(f"{program}: no sample was recorded in {seconds:.1f} s: {why}", hint)
 
 

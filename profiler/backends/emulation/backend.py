@@ -150,7 +150,7 @@ class EmulateBackend:
         except NumaplanError:
             request.start.ended(exit_code)
             raise
-        if processes or exit_code > _DIED:  # else QEMU did not run it
+        if processes or _did_run(request, exit_code):
             request.start.ended(exit_code)
         whole = request.part == RecordedPart()
         if not processes:
@@ -188,6 +188,11 @@ class EmulateBackend:
             running=running_blocks(images),
             page_use=partial(page_use_blocks, images, keep) if options.page_use else None,
         )
+
+
+def _did_run(request: RecordRequest, exit_code: int) -> bool:
+    """Whether QEMU ran a program of which nothing was recorded, as what to record of it was over before."""
+    return not exit_code or exit_code > _DIED or bool(read_identity(request.identity_dir).processes)
 
 
 def _tell(meter: SpoolMeter, progress: Progress) -> None:

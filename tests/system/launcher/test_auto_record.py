@@ -122,6 +122,21 @@ def test_first_runs_at_the_same_time(store: Store, work: str) -> None:
     assert [*file.parent.iterdir()] == [file] and [*store.temporary.iterdir()] == []
 
 
+@pytest.mark.parametrize("code", [0, 4])
+def test_a_program_that_outlasts_what_is_recorded_of_it_runs_once(
+    store: Store, tmp_path: Path, code: int
+) -> None:
+    """Also if that was over before QEMU had started it."""
+    needs("qemu-x86_64")
+    (tmp_path / "script").write_text(f"echo once\nexit {code}\n")
+    (tmp_path / "script").chmod(0o755)
+    words = ("--backend", "emulate", "--record-for", "1e-6", tmp_path / "script")
+    result = store.launch(*words, mode="=record")
+    assert (result.returncode, result.stdout) == (code, b"once\n"), result.stderr
+    assert b"not planned: " in result.stderr
+    store.nothing_left()
+
+
 def test_what_cannot_be_recorded_runs_once_without(store: Store, work: str) -> None:
     result = store.launch("--backend", "no-such", work, "4", mode="=record")
     assert result.returncode == 4 and result.stdout.count(b"\n") == 1

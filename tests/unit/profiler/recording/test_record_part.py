@@ -54,6 +54,18 @@ def test_what_cannot_be_asked_for(words: dict[str, str]) -> None:
         RecordCommand(**words).part()
 
 
+@pytest.mark.parametrize(
+    ("part", "hint"),
+    [
+        (RecordedPart(skip_seconds=2.0, take_seconds=1.0), "smaller --skip"),
+        (RecordedPart(skip_accesses=1), "smaller --skip"),
+        (RecordedPart(take_seconds=0.001), "take more"),
+    ],
+)
+def test_why_nothing_of_it_was_recorded(part: RecordedPart, hint: str) -> None:
+    assert hint in part.nothing("app", 1.0).hint
+
+
 def test_perf_cannot_count_accesses() -> None:
     with pytest.raises(UsageError, match="cannot count accesses"):
         choose_backend("faults", Machine.load("2x2"), part=RecordedPart(take_accesses=1))
