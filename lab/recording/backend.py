@@ -119,6 +119,7 @@ class LabBackend:
                     outcome = guest.run(job, own_stdin(), 1, 2, trace)
                 finally:
                     switch.end()
+            request.start.ended(outcome.exit_code)
             run = Run(
                 outcome=outcome,
                 guest=guest.folder,

@@ -19,7 +19,7 @@ from numaplan.lab.runs.tasks import Task
 from numaplan.lab.setup.doctor import Check, Diagnosis
 from numaplan.machine import Machine
 from numaplan.profiler import LEVEL_CODE, RecordedPart, Recording, RecordRequest
-from numaplan.profiler.backends.base import PerfChoices
+from numaplan.profiler.backends.base import PerfChoices, ProgramStart
 from numaplan.profiler.backends.choice import backend_names, choose_backend
 
 MACHINE = Machine.load("2x2")
@@ -269,3 +269,28 @@ def test_what_cannot_be_recorded_is_told(request_: dict[str, object], problem: s
 def test_a_dry_run_shows_the_machine(tmp_path: Path) -> None:
     command = LabBackend().command(RecordRequest(["true"], tmp_path, MACHINE, {}, period=50))
     assert any("record=50" in word and "llc_sizes=" in word for word in command)
+
+
+def test_a_program_that_did_run_is_told_of_before_its_recording_can_fail(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Else `nlaunch --auto=record` would run it again."""
+
+    class Booted:
+        folder = tmp_path
+
+        def run(self, *_: object) -> Outcome:
+            return Outcome(7, False, 1.0, {}, b"", ((0, 0), (0, 0)))
+
+    def fail(*_: object) -> None:
+        raise UsageError("no sample")
+
+    monkeypatch.setattr(lab_backend, "boot", lambda *_: Booted())
+    monkeypatch.setattr(lab_backend, "guest_recording", fail)
+    codes = list[int]()
+    start = ProgramStart(codes.append)
+    request = RecordRequest(["true"], tmp_path, MACHINE, {"PATH": "/bin:/usr/bin"}, start=start)
+    request.identity_dir.mkdir()
+    with pytest.raises(UsageError, match="no sample"):
+        LabBackend().record(request, lambda _what, _share: None)
+    assert codes == [7]
