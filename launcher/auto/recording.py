@@ -5,6 +5,7 @@ is ours.
 """
 
 import os
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -43,7 +44,7 @@ def record_and_plan(auto: Auto) -> int | str:
     known = auto.search.known
     if known is None:
         return auto.search.reason
-    if obstacle := _obstacle(known):
+    if obstacle := obstacle_of(known):
         return f"not recorded: {obstacle}"
     try:
         return _record(auto, known)
@@ -51,7 +52,7 @@ def record_and_plan(auto: Auto) -> int | str:
         return f"not recorded: {error}"
 
 
-def _obstacle(known: Known) -> str:
+def obstacle_of(known: Known) -> str:
     """Why this run cannot be recorded, or no plan of it stored; empty when it can."""
     if is_rank_alone(known.target.environment):
         return "a rank sees only itself: have nlaunch start the job (nlaunch --auto=record mpirun …)"
@@ -87,7 +88,7 @@ class _Run:
         slower = ", tens of times slower than alone" if backend in _MODELLED else ""
         auto.say(
             f"first run of its kind: recorded with {backend}{slower}, at most its first"
-            f" {auto.options.record_seconds:g} s, in {os.environ.get('TMPDIR') or '/tmp'};"
+            f" {auto.options.record_seconds:g} s, in {tempfile.gettempdir()};"
             f" its plan goes to {self._known.where}"
         )
         self._began = time.monotonic()

@@ -21,9 +21,31 @@ def run(auto: Auto) -> int:
         if isinstance(reason, int):
             return reason
     if auto.options.mode == "require":
-        raise NotSoError(str(reason), "put one there with 'nmap store put', or leave =require out")
+        raise _required(str(reason))
     auto.say(f"{reason}; runs without a plan")
     return auto.run_bare()
+
+
+def foreseen(auto: Auto) -> StoredPlan | str:
+    """The plan that run() would take; a text: it would take none, and what it would do. Raises as run()."""
+    search = auto.search
+    reason = search.reason
+    if auto.options.mode == "record" and not search.is_own and search.known:
+        from .recording import obstacle_of
+
+        obstacle = obstacle_of(search.known)
+        if not obstacle:
+            return f"{reason}: would be recorded, if something here can ('nprof doctor')"
+        reason = f"not recorded: {obstacle}"
+    if search.found.stored:
+        return search.found.stored
+    if auto.options.mode == "require":
+        raise _required(reason)
+    return f"{reason}: would run without"
+
+
+def _required(reason: str) -> NotSoError:
+    return NotSoError(reason, "put one there with 'nmap store put', or leave =require out")
 
 
 def _run_with(auto: Auto, stored: StoredPlan) -> int | str:

@@ -184,15 +184,15 @@ class LaunchCommand(AutoCommand, frozen=True):
         return 0
 
     def _run_auto(self) -> int:
-        from ..auto.run import run
+        from ..auto.run import foreseen, run
         from ..auto.start import find
 
         found = find(self.launch_request(), self.auto_options())
         if not self.explain:
             return run(found)
-        stored = found.search.found.stored
-        if not stored:
-            print_lines(f"{found.search.reason}: would run without")
+        stored = foreseen(found)
+        if isinstance(stored, str):
+            print_lines(stored)
             return 0
         from .explain import explain
 

@@ -56,6 +56,19 @@ def test_without_a_plan_the_program_runs_alone(store: Store, arguments: tuple[st
     assert "no plan for this run" in one_line_error(required, "nlaunch", 1) and not required.stdout
 
 
+def test_what_would_be_done_without_a_plan_is_told_by_mode(store: Store) -> None:
+    words = ("--explain", build("end"), "code", "7")
+    bare, recorded, required = (store.launch(*words, mode=mode) for mode in ("", "=record", "=require"))
+    assert (bare.returncode, bare.stdout.partition(b": ")[2]) == (0, b"would run without\n")
+    assert recorded.returncode == 0 and b": would be recorded, if" in recorded.stdout
+    assert "no plan for this run" in one_line_error(required, "nlaunch", 1) and not required.stdout
+    store.folder.write_text("no folder")
+    hindered = store.launch(*words, mode="=record")
+    assert hindered.returncode == 0
+    assert hindered.stdout.startswith(f"not recorded: {store.folder}: is not a folder".encode())
+    assert hindered.stdout.endswith(b": would run without\n")
+
+
 def test_the_program_is_this_process_with_its_signals(store: Store) -> None:
     shell = "grep -E '^(SigIgn|SigBlk|SigCgt|Cpus_allowed_list)' /proc/self/status; echo $PPID"
     argv = ["sh", "-c", shell]

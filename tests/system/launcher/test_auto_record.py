@@ -137,6 +137,14 @@ def test_a_program_that_outlasts_what_is_recorded_of_it_runs_once(
     store.nothing_left()
 
 
+def test_where_it_is_recorded_is_where_temporary_files_are(store: Store, work: str) -> None:
+    needs("qemu-x86_64")
+    store.environment["TMPDIR"] = str(store.temporary / "missing")
+    result = store.record(work, "4")
+    assert result.returncode == 4 and b"first run" in result.stderr
+    assert f", in {store.temporary}" not in result.stderr.decode()
+
+
 def test_what_cannot_be_recorded_runs_once_without(store: Store, work: str) -> None:
     result = store.launch("--backend", "no-such", work, "4", mode="=record")
     assert result.returncode == 4 and result.stdout.count(b"\n") == 1
