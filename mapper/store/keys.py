@@ -17,7 +17,7 @@ from .words import read_words, shape_of
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "RAYON_NUM_THREADS", "JULIA_NUM_THREADS", "GOMAXPROCS")
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,63}", re.ASCII)
 _OURS = re.compile(r"r(\d{1,9})-t(\d{1,9}|any)-([0-9a-f]{12})")
-_MOST_THREADS = 1 << 20
+MOST_THREADS = 1 << 20  # that a program is told to have
 
 
 class RunClass(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ def threads_of(environment: Mapping[str, str]) -> int:
     """How many threads the program is told to have; 0 when nothing says so."""
     for name in THREAD_VARIABLES:
         text = environment.get(name, "").partition(",")[0].strip()
-        if text.isascii() and text.isdecimal() and 0 < int(text[:9]) <= _MOST_THREADS:
+        if text.isascii() and text.isdecimal() and 0 < int(text[:9]) <= MOST_THREADS:
             return int(text[:9])
     return 0
 

@@ -9,7 +9,7 @@ import msgspec
 from numaplan.common import NumaplanError, UsageError, own_words
 
 from ..plan_file.plan import Plan
-from .keys import ProgramKey, class_name, program_key
+from .keys import MOST_THREADS, ProgramKey, class_name, program_key
 from .store import Parts, folder_of
 
 _RANK = re.compile(r"r\d+")
@@ -29,6 +29,10 @@ def parts_for(
             "the plan does not say which program it is for", "name it: nmap store put PLAN ./app"
         )
     class_name(name)
+    if threads > MOST_THREADS:
+        raise UsageError(
+            f"--threads {threads}: no run is looked up with so many", f"give at most {MOST_THREADS}"
+        )
     try:
         key = program_key(words, environment, name)
     except NumaplanError as error:

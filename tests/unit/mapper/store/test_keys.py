@@ -102,6 +102,14 @@ def test_huge_command_lines_are_cut() -> None:
     assert len(shape_of(read_words(["app", "x" * 10_000_000, *["word"] * 100_000]))) < 5000
 
 
+def test_a_number_of_threads_that_no_run_is_told_to_have() -> None:
+    """Of such a plan nlaunch would find nothing."""
+    parts, key = parts_for(small_plan(build=""), [TRUE], {}, threads=1 << 20)
+    assert read_class(parts[2]) == (1, 1 << 20, key.run.digest)
+    with pytest.raises(UsageError, match=r"^--threads 99999999999"):
+        parts_for(small_plan(build=""), [TRUE], {}, threads=99_999_999_999)
+
+
 def test_names_of_classes() -> None:
     key = program_key([TRUE, "3"], {"OMP_NUM_THREADS": "8,2"})
     assert key.run.file == f"r1-t8-{key.run.digest}"
