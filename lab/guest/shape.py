@@ -70,7 +70,7 @@ def dense(machine: Machine) -> Machine:
     if not 1 <= len(number) <= MAX_CPUS or len(machine.nodes) > MAX_NODES:
         raise UsageError(
             f"{len(machine.nodes)} nodes with {len(number)} cpus do not fit in the lab",
-            f"give one of up to {MAX_NODES} nodes and {MAX_CPUS} cpus, or to nlab run and compare --scale",
+            f"name one of up to {MAX_NODES} nodes and {MAX_CPUS} cpus; nlab run and compare take --scale",
         )
     order = node_order(machine)
     return _machine(

@@ -156,8 +156,11 @@ def _regions(first: Plan, second: Plan) -> Iterator[tuple[PlanRegion, PlanRegion
     """What the plans have for the same memory, None: nothing; before them one of the two that is there."""
     before, after = ({_identity(region): region for region in plan.memory} for plan in (first, second))
     mine, others = _lone(before, after), _lone(after, before)
-    same = {others[what]: mine[what] for what in mine.keys() & others.keys()}
-    of_other_sizes = {key: name for key, name in same.items() if before[name].scales or after[key].scales}
+    of_other_sizes = {
+        others[what]: mine[what]
+        for what in mine.keys() & others.keys()
+        if before[mine[what]].scales or after[others[what]].scales
+    }
     after = {of_other_sizes.get(key, key): region for key, region in after.items()}
     for key in dict.fromkeys([*before, *after]):
         old, new = before.get(key), after.get(key)

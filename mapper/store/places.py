@@ -47,14 +47,14 @@ class LocalPlace:
 
     def read(self, parts: Sequence[str], limit: int) -> tuple[bytes, float]:
         """See Place."""
-        where = "/".join((self._root, *parts))
+        where = self._path(parts)
         with _refused(where), opened_folder(self._root, parts[:-1]) as folder:
             return read_file(folder, parts[-1], where, limit)
 
     def names(self, parts: Sequence[str], most: int) -> list[str]:
         """See Place."""
         try:
-            with _refused("/".join((self._root, *parts))), opened_folder(self._root, parts) as folder:
+            with _refused(self._path(parts)), opened_folder(self._root, parts) as folder:
                 return [*islice(self._entries(folder), most)]
         except FileNotFoundError:
             return []
@@ -92,9 +92,9 @@ class LocalPlace:
         """See Place; creates nothing."""
         with suppress(FileNotFoundError), opened_folder(self._root, parts[:-1]):
             pass
-        if parts and os.path.isdir("/".join((self._root, *parts))):  # noqa: PTH112
+        if parts and os.path.isdir(self._path(parts)):  # noqa: PTH112
             raise self._is_folder(parts)
-        above = "/".join((self._root, *parts[:-1]))
+        above = self._path(parts[:-1])
         while not os.path.lexists(above):
             above = os.path.dirname(above)  # noqa: PTH120
         if not os.path.isdir(above) or not os.access(above, os.W_OK | os.X_OK):  # noqa: PTH112
@@ -113,14 +113,17 @@ class LocalPlace:
             raise UsageError(f"{'/'.join(parts)}: {error.strerror or error}", "see who owns it") from error
         self._remove_empty(parts)
 
+    def _path(self, parts: Sequence[str]) -> str:
+        return "/".join((self._root, *parts))
+
     def _is_folder(self, parts: Sequence[str]) -> UsageError:
-        return UsageError(f"{'/'.join((self._root, *parts))}: is a folder", "remove it by hand")
+        return UsageError(f"{self._path(parts)}: is a folder", "remove it by hand")
 
     def _remove_empty(self, parts: Sequence[str], *, root: bool = False) -> None:
         """Take away the folders of a file that hold nothing; root: that one, too."""
         for end in range(len(parts) - 1, -1 if root else 0, -1):
             try:
-                os.rmdir("/".join((self._root, *parts[:end])))  # noqa: PTH106
+                os.rmdir(self._path(parts[:end]))  # noqa: PTH106
             except FileNotFoundError:  # of those that were to be made, not all were
                 continue
             except OSError:  # not empty

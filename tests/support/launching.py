@@ -15,6 +15,7 @@ import pytest
 from numaplan.launcher.enforce.program import gains_privileges
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
+from numaplan.profiler import path_key
 from numaplan.profiler.identity.environment import prepare
 from numaplan.profiler.identity.read import read_identity
 from numaplan.profiler.identity.records import Identity
@@ -68,10 +69,6 @@ def plan_for(argv: Sequence[str], machine: Machine | None = None) -> Plan:
         memory=memory,
         predicted=Predicted(remote_comm=0, remote_share=0, hop_cost=0, load_std=0),
     )
-
-
-def path_key(path: str) -> list[int]:
-    return [int(part) for part in path.split(".")]
 
 
 def region_keys(identity: Identity) -> list[RegionKey]:

@@ -16,7 +16,8 @@ import msgspec
 
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanThread, Predicted
-from tests.support.launching import NLAUNCH, path_key
+from numaplan.profiler import path_key
+from tests.support.launching import NLAUNCH
 from tests.support.waiting import until
 
 OURS = ("nlaunch", "trace.elf", "")
