@@ -2,10 +2,11 @@
 
 It considers: leaving threads where they are, bringing them to their memory as it is, and the mapper's
 solutions of the decayed communication matrix, balanced and not. Each is judged with the pages that would
-follow. What is saved is the waiting predicted to vanish over `horizon` seconds, less what threads that wait
-less ask for more where load slows controllers; what it costs, the copying of pages and the cold caches of
-threads. Threads move only if the best saves more than it costs, and `gain` of all waiting; each page only if
-its own saving covers its own copy. After threads moved, others must wait until what followed was seen; when
+follow. What is saved is the waiting predicted to vanish for as long as it has lasted, but at most `horizon`
+seconds, less what threads that wait less ask for more where load slows controllers; what it costs, the
+copying of pages and the cold caches of threads. Threads move only if the best saves more than it costs, and
+`gain` of all waiting; each page only if its own saving covers its own copy and those of the unsampled pages
+that go along. After threads moved, others must wait until what followed was seen; when
 solving finds nothing, the next time comes later and later, unless threads come or go.
 """
 
@@ -27,7 +28,8 @@ from .seating import free_seats, group_threads, labelled, near_memory, seated
 
 class Memory(NamedTuple):
     """What is remembered: uses, tids of the last interval, when to solve again, how long to wait
-    then, what the mapper put together by objective, pages sent away last, huge pages.
+    then, what the mapper put together by objective, pages sent away last, huge pages, thread-seconds waited
+    so far that a better placement might have saved.
     """
 
     uses: Uses
@@ -37,12 +39,14 @@ class Memory(NamedTuple):
     groupings: dict[str, Grouping]
     sent: Sent = Sent()
     huge: Ints = NO_PAGES
+    avoidable: float = 0.0
 
 
 class Present(NamedTuple):
     """An interval, and how it is now: thread-seconds of waiting a second, how much of that is lost time
     (misses overlap, so no more than threads are busy), what is left of a saving once threads that wait less
-    ask for more, and (M,) thread-seconds that moving each page takes.
+    ask for more, (M,) thread-seconds that moving each page takes, thread-seconds that were waited so far and
+    that a better placement might have saved, and seconds for which a saving is expected to last.
     """
 
     observation: Observation
@@ -51,6 +55,8 @@ class Present(NamedTuple):
     overlap: float
     left: float
     prices: Floats
+    avoidable: float
+    horizon: float
 
     @property
     def worth(self) -> float:
@@ -75,7 +81,7 @@ class Prospect(NamedTuple):
 class Numaplan:
     """Parameters are in seconds, or shares."""
 
-    horizon: float = parameter(10.0, "seconds within which a move must pay back", low=0.01)
+    horizon: float = parameter(10.0, "most seconds within which a move must pay back", low=0.01)
     decay: float = parameter(0.5, "weight that older samples keep per interval", high=0.99)
     gain: float = parameter(0.05, "share of all waiting that moving threads must save", high=1.0)
     page_cost: float = parameter(6.6e-6, "seconds to migrate 4 KiB (next-touch: 2.5 us and 1 GB/s)")
@@ -100,7 +106,8 @@ class Numaplan:
         sharing = in_rows(as_one(uses, huge), observation)
         if not len(sharing.keys):
             return Decision((), memory)
-        present = self._present(observation, sharing, huge)
+        present = self._present(observation, sharing, huge, before.avoidable)
+        memory = memory._replace(avoidable=present.avoidable)
         stay = self._prospect(present, "stay", observation.threads.node)
         best, memory = stay, self._due(memory, before, observation)
         if memory.solve_at <= observation.time_s:
@@ -121,20 +128,26 @@ class Numaplan:
         wait = self.settle if moved else pause
         return memory._replace(solve_at=now + wait, pause=pause)
 
-    def _present(self, observation: Observation, sharing: Sharing, huge: Ints) -> Present:
+    def _present(self, observation: Observation, sharing: Sharing, huge: Ints, avoidable: float) -> Present:
+        """avoidable: until this interval."""
         outlook, threads = fit_outlook(observation, sharing), observation.threads
         waiting, _ = outlook.waiting(threads.node, sharing.node)
         busy = np.bincount(threads.process, threads.busy, minlength=observation.processes.count)
         process, _ = split_keys(sharing.keys)
         each = self.page_cost + self.flush * busy[process]
         small = np.where(in_huge(observation, sharing, huge), SMALL_PAGES, 1)
-        prices = (each * small * observation.pages.bytes_per_page / 4096).astype(np.float64)
+        along = self._between(observation, sharing)
+        pages = small + (along + np.append(0, along[:-1])) / 2.0  # each end pays for one half
+        prices = (each * pages * observation.pages.bytes_per_page / 4096).astype(np.float64)
         overlap = min(1.0, float(busy.sum()) / waiting) if waiting > 0 else 0.0
         left = outlook.left_of_savings(sharing.node)
-        return Present(observation, outlook, waiting, overlap, left, prices)
+        now = waiting - outlook.least_waiting()
+        avoidable += now * observation.interval_s
+        horizon = min(self.horizon, avoidable / now) if now > 0 else self.horizon
+        return Present(observation, outlook, waiting, overlap, left, prices, avoidable, horizon)
 
     def _prospect(self, present: Present, name: str, nodes: Ints) -> Prospect:
-        price = present.prices / self.horizon / present.worth * 1e9
+        price = present.prices / present.horizon / present.worth * 1e9
         goal, saved = present.outlook.page_goals(nodes, present.outlook.sharing.node, price)
         return Prospect(name, nodes, goal, saved, *present.outlook.waiting(nodes, goal))
 
@@ -144,7 +157,7 @@ class Numaplan:
         seats = free_seats(present.observation, movers)
         if len(movers) < 1 or np.count_nonzero(seats) < 2:
             return stay, memory
-        reluctance = self.warm_up / self.horizon / present.worth * 1e9
+        reluctance = self.warm_up / present.horizon / present.worth * 1e9
         options = [
             ("to memory", near_memory(present.outlook, present.observation, movers, seats, reluctance))
         ]
@@ -164,7 +177,7 @@ class Numaplan:
         place = present.outlook.sharing.node
         cost = present.prices[prospect.pages != place].sum() - present.prices[stay.pages != place].sum()
         cost += np.count_nonzero(prospect.nodes != stay.nodes) * self.warm_up
-        return float(_sure(prospect, stay) * present.worth * self.horizon - cost)
+        return float(_sure(prospect, stay) * present.worth * present.horizon - cost)
 
     def _thread_actions(self, observation: Observation, best: Prospect, stay: Prospect) -> tuple[Action, ...]:
         if best is stay:
@@ -178,15 +191,19 @@ class Numaplan:
             for row in rows.tolist()
         )
 
+    def _between(self, observation: Observation, sharing: Sharing) -> Ints:
+        """(M,) how many unsampled pages lie between each page and the next, 0 where too many to go along."""
+        after = np.diff(sharing.keys, append=sharing.keys[-1] + 1) - 1
+        return np.where(after <= self.fill * 4096 // observation.pages.bytes_per_page, after, 0)
+
     def _page_actions(self, observation: Observation, sharing: Sharing, best: Prospect) -> tuple[Action, ...]:
         """Pages that pay for themselves, those that save most first, with the unsampled ones between them."""
         rows = np.flatnonzero((best.pages != sharing.node) & (best.pages >= 0) & (sharing.node >= 0))
         if not len(rows):
             return ()
         keys, goal = sharing.keys, best.pages
-        reach = self.fill * 4096 // observation.pages.bytes_per_page
-        after = np.diff(keys, append=keys[-1] + 1) - 1
-        joined = (after > 0) & (after <= reach) & (goal == np.append(goal[1:], -1))
+        after = self._between(observation, sharing)
+        joined = (after > 0) & (goal == np.append(goal[1:], -1))
         gaps = rows[joined[rows]]
         between = np.concatenate(
             [np.arange(keys[row] + 1, keys[row + 1]) for row in gaps.tolist()] or [keys[:0]]

@@ -91,6 +91,44 @@ def test_nothing_moves_that_does_not_pay_back() -> None:
     assert Numaplan(horizon=0.01, page_cost=1.0, warm_up=1.0).decide(seen, None).actions == ()
 
 
+def first_move(page_cost: float, **settings: float) -> int | None:
+    """In which second of ten pages 100 and 101, which their threads use from the other node, are moved."""
+    pages = [(0, 100, 1), (0, 101, 1), (0, 200, 0)]
+    touches = [(0, 0, 1e6, math.nan), (1, 1, 1e6, math.nan), (2, 2, 1.0, math.nan)]
+    policy, state = Numaplan(page_cost=page_cost, flush=0.0, warm_up=1e3, **settings), None
+    for second in range(1, 11):
+        seen = observation(MACHINE, [0, 1, 2], pages=pages, touches=touches, time_s=float(second))
+        decision = policy.decide(seen, state)
+        if page_moves(decision.actions):
+            return second
+        state = decision.state
+    return None
+
+
+def saved_by(accesses: float) -> float:
+    """Seconds that so many remote accesses would wait less nearby."""
+    return accesses * float(MACHINE.latency_ns[0, 1] - MACHINE.latency_ns[0, 0]) / OVERLAP * 1e-9
+
+
+def test_what_has_lasted_is_expected_to_last_as_long_but_not_beyond_the_horizon() -> None:
+    assert [first_move(saved_by(times * 1e6)) for times in (0.8, 1.8, 4.8, 8.8)] == [1, 2, 5, 9]
+    assert first_move(saved_by(4.8e6), horizon=4.0) is None
+
+
+def test_pages_that_go_along_are_paid_for() -> None:
+    """99 lie between 100 and 200 without a sample: each of the two pays for itself and for half of them."""
+    pages = [(0, 100, 1), (0, 200, 1), (0, 2000, 0)]
+    touches = [(0, 0, 1e6, math.nan), (1, 0, 1e6, math.nan), (2, 1, 1e6, math.nan)]
+    seen = observation(MACHINE, [0, 1], pages=pages, touches=touches)
+
+    def moved(page_cost: float, fill: int) -> int:
+        policy = Numaplan(page_cost=page_cost, flush=0.0, warm_up=1e3, fill=fill)
+        return len(page_moves(policy.decide(seen, None).actions).get(0, []))
+
+    assert [moved(saved_by(1e6) / pays_for, 512) for pays_for in (51, 50)] == [101, 0]
+    assert [moved(saved_by(1e6) / pays_for, 0) for pays_for in (1.1, 0.9)] == [2, 0]
+
+
 def test_looks_that_find_nothing_become_rare_until_threads_come() -> None:
     policy, state, looks = Numaplan(patience=8.0), None, []
     for step in range(30):
