@@ -293,3 +293,15 @@ def test_other_formats_are_refused(trace: Path, tmp_path: Path, capsys: pytest.C
     said = capsys.readouterr()
     assert "choose from parquet, csv, perfetto, speedscope, pprof" in said.err and not said.out
     assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize(("name", "kind"), [("meta.parquet", "parquet"), ("trace.pb.gz", "pprof")])
+def test_a_trace_is_not_overwritten_with_its_export(
+    trace: Path, tmp_path: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = tmp_path / name
+    named.write_bytes(trace.read_bytes())
+    assert main(["export", str(named), "--to", str(tmp_path), "--format", kind]) == 2
+    assert "would be written over what is read" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert named.read_bytes() == trace.read_bytes()
