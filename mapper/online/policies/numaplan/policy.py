@@ -2,12 +2,13 @@
 
 It considers: leaving threads where they are, bringing them to their memory as it is, and the mapper's
 solutions of the decayed communication matrix, balanced and not. Each is judged with the pages that would
-follow. What is saved is the waiting predicted to vanish for as long as it has lasted, but at most `horizon`
-seconds, less what threads that wait less ask for more where load slows controllers; what it costs, the
-copying of pages and the cold caches of threads. Threads move only if the best saves more than it costs, and
-`gain` of all waiting; each page only if its own saving covers its own copy and those of the unsampled pages
-that go along. After threads moved, others must wait until what followed was seen; when
-solving finds nothing, the next time comes later and later, unless threads come or go.
+follow. What is saved is the waiting predicted to vanish over `horizon` seconds, less what threads that wait
+less ask for more where load slows controllers; what it costs, the copying of pages and the cold caches of
+threads. Threads move only if the best saves more than it costs, and `gain` of all waiting; each page only if
+its own saving covers its own copy and those of the unsampled pages that go along. As copies are most of the
+price, a page's saving counts for no longer than pages have been missed so far. After threads moved, others
+must wait until what followed was seen; when solving finds nothing, the next time comes later and later,
+unless threads come or go.
 """
 
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ class Present(NamedTuple):
     """An interval, and how it is now: thread-seconds of waiting a second, how much of that is lost time
     (misses overlap, so no more than threads are busy), what is left of a saving once threads that wait less
     ask for more, (M,) thread-seconds that moving each page takes, thread-seconds that were waited so far and
-    that a better placement might have saved, and seconds for which a saving is expected to last.
+    that a better placement might have saved, and seconds for which a page's saving is expected to last.
     """
 
     observation: Observation
@@ -157,7 +158,7 @@ class Numaplan:
         seats = free_seats(present.observation, movers)
         if len(movers) < 1 or np.count_nonzero(seats) < 2:
             return stay, memory
-        reluctance = self.warm_up / present.horizon / present.worth * 1e9
+        reluctance = self.warm_up / self.horizon / present.worth * 1e9
         options = [
             ("to memory", near_memory(present.outlook, present.observation, movers, seats, reluctance))
         ]
@@ -177,7 +178,7 @@ class Numaplan:
         place = present.outlook.sharing.node
         cost = present.prices[prospect.pages != place].sum() - present.prices[stay.pages != place].sum()
         cost += np.count_nonzero(prospect.nodes != stay.nodes) * self.warm_up
-        return float(_sure(prospect, stay) * present.worth * present.horizon - cost)
+        return float(_sure(prospect, stay) * present.worth * self.horizon - cost)
 
     def _thread_actions(self, observation: Observation, best: Prospect, stay: Prospect) -> tuple[Action, ...]:
         if best is stay:
