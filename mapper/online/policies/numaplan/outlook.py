@@ -70,9 +70,12 @@ class Outlook:
         return likely / _SECOND, tight / _SECOND
 
     def least_waiting(self) -> float:
-        """Thread-seconds of waiting a second if all memory were near its users, and no queue anywhere."""
+        """Thread-seconds of waiting a second if all memory were as near its users as there is any, and no
+        queue anywhere.
+        """
         memory = self._memory(self.sharing.node).sum(axis=1)
-        return float(memory @ self.latency.min(axis=1)[self.node]) / OVERLAP / _SECOND
+        nearest = self.latency[:, self.has_memory].min(axis=1)
+        return float(memory @ nearest[self.node]) / OVERLAP / _SECOND
 
     def left_of_savings(self, page_node: Ints) -> float:
         """What is left of a small saving once threads that wait less ask for more: 1 without load.

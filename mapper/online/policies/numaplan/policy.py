@@ -136,13 +136,14 @@ class Numaplan:
         busy = np.bincount(threads.process, threads.busy, minlength=observation.processes.count)
         process, _ = split_keys(sharing.keys)
         each = self.page_cost + self.flush * busy[process]
-        small = np.where(in_huge(observation, sharing, huge), SMALL_PAGES, 1)
         along = self._between(observation, sharing)
-        pages = small + (along + np.append(0, along[:-1])) / 2.0  # each end pays for one half
+        pages = 1.0 + (along + np.append(0, along[:-1])) / 2.0  # each end pays for one half
+        # What lies beside a huge page's sample is mostly of itself.
+        pages = np.where(in_huge(observation, sharing, huge), SMALL_PAGES, pages)
         prices = (each * pages * observation.pages.bytes_per_page / 4096).astype(np.float64)
         overlap = min(1.0, float(busy.sum()) / waiting) if waiting > 0 else 0.0
         left = outlook.left_of_savings(sharing.node)
-        now = waiting - outlook.least_waiting()
+        now = max(waiting - outlook.least_waiting(), 0.0)  # rounding can leave less than none
         avoidable += now * observation.interval_s
         horizon = min(self.horizon, avoidable / now) if now > 0 else self.horizon
         return Present(observation, outlook, waiting, overlap, left, prices, avoidable, horizon)

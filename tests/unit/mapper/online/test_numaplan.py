@@ -1,6 +1,7 @@
 """numaplan: what pays back moves, what does not stays, and looks that find nothing become rare."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,14 +9,15 @@ import pytest
 from numaplan.machine import ACCESS_NS, OVERLAP, Machine, memory_waits, placement_cost
 from numaplan.mapper.online.actions import MovePages, MoveThread
 from numaplan.mapper.online.observation import Observation
-from numaplan.mapper.online.policies.numaplan.huge_pages import as_one
+from numaplan.mapper.online.policies.numaplan.huge_pages import SMALL_PAGES, as_one
 from numaplan.mapper.online.policies.numaplan.knowledge import NONE, Uses, in_rows, learn
 from numaplan.mapper.online.policies.numaplan.outlook import Outlook, fit_outlook
-from numaplan.mapper.online.policies.numaplan.policy import Numaplan
-from numaplan.mapper.online.policies.page_sets import split_keys
+from numaplan.mapper.online.policies.numaplan.policy import Memory, Numaplan
+from numaplan.mapper.online.policies.page_sets import page_keys, split_keys
 from tests.support.policy_cases import machine_of, observation
 
 MACHINE = machine_of(2, 2)
+WIDE = machine_of(2, 8)
 HEAVY = 2e6  # accesses a second of one page: what threads do that wait for memory most of the time
 
 
@@ -127,6 +129,39 @@ def test_pages_that_go_along_are_paid_for() -> None:
 
     assert [moved(saved_by(1e6) / pays_for, 512) for pays_for in (51, 50)] == [101, 0]
     assert [moved(saved_by(1e6) / pays_for, 0) for pays_for in (1.1, 0.9)] == [2, 0]
+
+
+def test_a_huge_page_is_paid_for_once() -> None:
+    """Of two huge pages side by side one small page each was sampled; those between belong to the two."""
+    pages, touches = [(0, 1124, 1), (0, 1636, 1)], [(page, 0, 2e6, math.nan) for page in (0, 1)]
+    seen = observation(MACHINE, [0, 1], pages=pages, touches=touches)
+    huge = np.unique(page_keys(seen.processes.pid[[0, 0]], seen.pages.number) // SMALL_PAGES)
+
+    def moves(pays_for: float) -> bool:
+        policy = Numaplan(page_cost=saved_by(1e6) / pays_for, flush=0.0, warm_up=1e3, decay=0.5)
+        return bool(policy.decide(seen, Memory(NONE, frozenset(), 0.0, 0.0, {}, huge=huge)).actions)
+
+    assert [moves(pays_for) for pays_for in (513, 511)] == [True, False]
+
+
+def test_nothing_is_missed_where_all_is_near() -> None:
+    """Not even by what rounding leaves, of either sign: a saving would last for less than no time."""
+    policy, state = Numaplan(), None
+    for second in range(1, 41):
+        rates = np.random.default_rng(second).uniform(1.0, 1e6, 16).tolist()
+        touches = [(row, row, rate, float(WIDE.latency_ns[0, 0])) for row, rate in enumerate(rates)]
+        pages = [(0, 1000 * row, row // 8) for row in range(16)]
+        seen = observation(WIDE, range(16), pages=pages, touches=touches, time_s=float(second))
+        decision = policy.decide(seen, state)
+        state = decision.state
+        assert decision.actions == () and 0.0 <= state.avoidable < 1e-12
+
+
+def test_memory_on_the_nearest_node_that_has_some_is_near() -> None:
+    bare = replace(MACHINE, has_memory=np.array([True, False]))
+    touches = [(0, 0, 1e6, float(MACHINE.latency_ns[1, 0]))]
+    seen = observation(bare, [2], pages=[(0, 100, 0)], touches=touches)
+    assert Numaplan().decide(seen, None).state.avoidable == pytest.approx(0.0, abs=1e-12)
 
 
 def test_looks_that_find_nothing_become_rare_until_threads_come() -> None:
