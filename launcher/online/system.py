@@ -65,7 +65,7 @@ class LocalSystem:
 
     def wait(self, stop: threading.Event, seconds: float) -> bool:
         """Sleep."""
-        return stop.wait(seconds)
+        return stop.wait(min(seconds, threading.TIMEOUT_MAX))
 
     def members(self, roots: Sequence[int], now: float) -> list[int]:
         """As /proc says."""
