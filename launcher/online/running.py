@@ -4,7 +4,16 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from numaplan.common import ASKING, NumaplanError, UsageError, fail, find_program, interruptible, run_program
+from numaplan.common import (
+    ASKING,
+    NumaplanError,
+    UsageError,
+    fail,
+    find_program,
+    interruptible,
+    run_program,
+    uninterrupted,
+)
 from numaplan.machine import Machine
 from numaplan.profiler import of_no_other, prepare
 
@@ -58,10 +67,12 @@ def attach_to_all(options: OnlineOptions) -> int:
 def _attach(options: OnlineOptions, now: Sequence[int], roots: Callable[[], Sequence[int]]) -> int:
     with interruptible(*ASKING) as received:
         session = OnlineSession(options, Machine.load("local"), now, live=True)
-        session.start(roots)
         with suppress(KeyboardInterrupt):
+            session.start(roots)
             session.wait()
-        session.stop(restore=True)
+        # A thread that is not given its mask back now stays bound.
+        with suppress(KeyboardInterrupt), uninterrupted():
+            session.stop(restore=True)
     return 128 + received[-1] if received else 0
 
 
