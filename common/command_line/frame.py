@@ -15,6 +15,7 @@ from ..processes.interrupts import asked_to_end, was_interrupted
 
 _NO_MEMORY = "not enough memory — allow more of it (ulimit -v, the limit of a batch job)"
 _NO_FILES = "too many files are open — allow more of them (ulimit -n)"
+_NO_FOLDER = "the current folder has been removed — change to one that is there"
 _OUT_OF_MEMORY = ("can't start new thread", "Out of Memory Error")  # a stack's, DuckDB's
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -82,6 +83,8 @@ def _outcome(call: Callable[[], Any], prog: str, asked: Sequence[int]) -> int:
             return fail(prog, _NO_MEMORY, 3)
         if lacks_files(error):
             return fail(prog, _NO_FILES, 3)
+        if isinstance(error, FileNotFoundError) and _lacks_folder():
+            return fail(prog, _NO_FOLDER, 2)
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
             with suppress(OSError, ValueError):
                 _write_nowhere(sys.stdout)
@@ -97,6 +100,15 @@ def lacks_files(error: BaseException | None) -> bool:
     while error is not None and not (isinstance(error, OSError) and error.errno in _TOO_MANY):
         error = error.__cause__
     return error is not None
+
+
+def _lacks_folder() -> bool:
+    """Whether the folder we are in is gone: no relative path leads anywhere then."""
+    try:
+        os.getcwd()  # noqa: PTH109
+    except OSError:
+        return True
+    return False
 
 
 def _interrupted(prog: str, asked: Sequence[int]) -> int:

@@ -3,7 +3,7 @@
 import sys
 from typing import Annotated
 
-from numaplan.common import Option, check_output, write_document
+from numaplan.common import Option, UsageError, check_output, write_document
 
 from .guest import GuestCommand, print_result
 
@@ -29,8 +29,11 @@ class RunCommand(GuestCommand, frozen=True):
         from ..runs.session import open_session
         from ..runs.tables import counts_csv, say, show_run
 
-        name = self.config or ("plan" if self.plan else "online" if self.online else "default")
-        parse_configs(name, self.plan, self.online)
+        usual = "plan" if self.plan else "online" if self.online else "default"
+        names = parse_configs(self.config or usual, self.plan, self.online)
+        if len(names) > 1:
+            raise UsageError(f"--config {self.config}: more than one", "'nlab compare --configs' runs several")
+        name = names[0]
         if self.counts:
             check_output(self.counts)
         sys.stdout.flush()

@@ -159,7 +159,7 @@ def shape_guest(machine: Machine, memory_mib: int, available_mib: int) -> GuestS
     if share < MIN_NODE_MIB:
         raise UsageError(
             f"{memory_mib} MiB over {sum(owners)} nodes is {share} MiB per node",
-            f"give --memory {MIN_NODE_MIB * sum(owners)} or more, or fewer nodes",
+            f"give --memory {MIN_NODE_MIB * sum(owners)}M or more, or fewer nodes",
         )
     if memory_mib > available_mib:
         raise MachineLacksError(

@@ -4,10 +4,12 @@ import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from numaplan.common import tell
+from numaplan.common.command_line.frame import run_framed
 
 
 class Writes(io.StringIO):
@@ -35,6 +37,7 @@ def test_lines_for_people_are_one_write(monkeypatch: pytest.MonkeyPatch) -> None
 
 SAYS = """
 import sys
+from pathlib import Path
 from numaplan.common.command_line.frame import run_framed
 sys.exit(run_framed(lambda: print("\N{MIDDLE DOT} 1"), "nmap"))
 """
@@ -63,3 +66,16 @@ def test_streams_that_are_full_or_closed_or_lack_letters(
     )
     assert (done.returncode, done.stdout.decode()) == (code, out)
     assert done.stderr.decode().startswith(err) and done.stderr.count(b"\n") == bool(err)
+
+
+def test_a_current_folder_that_was_removed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert run_framed(Path.cwd, "nlab") == 2
+    assert capfd.readouterr().err.startswith("nlab: error: the current folder has been removed")
+    monkeypatch.chdir(tmp_path)
+    assert run_framed(Path("none").stat, "nlab") == 2
+    assert "internal error: FileNotFoundError" in capfd.readouterr().err

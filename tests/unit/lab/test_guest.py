@@ -4,9 +4,11 @@ import gzip
 import lzma
 import math
 import random
+import re
 import shutil
 import struct
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
 from numaplan.common import MachineLacksError, UsageError
+from numaplan.lab.commands.main import main
 from numaplan.lab.guest.initramfs import cpio
 from numaplan.lab.guest.job import Job, job_frame
 from numaplan.lab.guest.kernel import dependencies, import_kernel, load_order, unpack_bzimage
@@ -94,8 +97,10 @@ def test_too_large_machines_are_refused(grid: str) -> None:
 def test_memory_is_divided_and_limited() -> None:
     machine = dense(Machine.load("4x2"))
     assert shape_guest(machine, 2048, 10_000).node_mib == (512,) * 4
-    with pytest.raises(UsageError, match="MiB per node"):
+    with pytest.raises(UsageError, match="MiB per node") as refused:
         shape_guest(machine, 4 * MIN_NODE_MIB - 8, 10_000)
+    [named] = re.findall(r"--memory (\S+)", str(refused.value))
+    assert shape_guest(machine, parse_memory(named), 10_000).node_mib == (MIN_NODE_MIB,) * 4
     with pytest.raises(MachineLacksError, match="does not fit"):
         shape_guest(machine, 2048, 2047)
     bare = Machine(nodes=(Node(id=0, cpus=(0,), memory_bytes=1), Node(id=1, cpus=(1,))))
@@ -293,3 +298,20 @@ def test_configurations() -> None:
     for plan, online, option in (("plan.json", "", "--plan"), ("", "nimar", "--online")):
         with pytest.raises(UsageError, match=f"{option} without configuration"):
             parse_configs("default", plan, online)
+
+
+def test_a_run_has_one_configuration(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[str] = []
+
+    class Booted:
+        def run(self, config: str, *_streams: int) -> None:
+            ran.append(config)
+            raise UsageError("enough")
+
+    monkeypatch.setattr(sessions, "open_session", lambda *_: nullcontext(Booted()))
+    assert main(["run", "-m", "2x1", "--config", "default,interleave", "--", "true"]) == 2
+    assert "--config default,interleave: more than one" in capsys.readouterr().err
+    assert main(["run", "-m", "2x1", "--config", " compact", "--", "true"]) == 2
+    assert ran == ["compact"]
