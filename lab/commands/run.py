@@ -32,7 +32,9 @@ class RunCommand(GuestCommand, frozen=True):
         usual = "plan" if self.plan else "online" if self.online else "default"
         names = parse_configs(self.config or usual, self.plan, self.online)
         if len(names) > 1:
-            raise UsageError(f"--config {self.config}: more than one", "'nlab compare --configs' runs several")
+            raise UsageError(
+                f"--config {self.config}: more than one", "'nlab compare --configs' runs several"
+            )
         name = names[0]
         if self.counts:
             check_output(self.counts)

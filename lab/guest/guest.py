@@ -164,10 +164,7 @@ class Guest:
                 )
         if answer["event"] == "failed":
             self._lost = False
-            reason = os.strerror(int(answer["error"]))
-            raise GuestError(
-                f"{job.argv[0]}: {reason} (in the guest)", "give a program that runs on this machine"
-            )
+            raise _not_started(job, int(answer["error"]))
         self._lost = False
         return self._outcome(answer)
 
@@ -270,3 +267,13 @@ class Guest:
             surely(self._process.wait)
         for end in self._sockets.values():
             end.close()
+
+
+def _not_started(job: Job, error: int) -> GuestError:
+    """error: why the program cannot be; below 0, why the guest cannot enter its folder."""
+    reason = f"{os.strerror(abs(error))} (in the guest)"
+    if error < 0:
+        return GuestError(
+            f"{job.directory}: {reason}", "start in another folder: /dev/shm and /proc are its own"
+        )
+    return GuestError(f"{job.argv[0]}: {reason}", "give a program that runs on this machine")

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from numaplan.lab.guest.control import GuestError
 from numaplan.lab.guest.guest import Guest
 from numaplan.lab.guest.kernel import installed_kernel
 from tests.support.commands import needs, succeed
@@ -112,6 +113,16 @@ def test_json_alone_on_stdout_and_counts_of_what_does_not_end(lab: Path, tmp_pat
 
 def test_a_signal_is_told_as_a_shell_tells_it(two_nodes: SharedGuest) -> None:
     assert two_nodes.run("sh", "-c", "kill -SEGV $$")["exit_code"] == 128 + signal.SIGSEGV
+
+
+def test_a_folder_that_the_guest_lacks_is_named(
+    two_nodes: SharedGuest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program was blamed for it."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        monkeypatch.chdir(folder)
+        with pytest.raises(GuestError, match=f"^{folder}: No such file or directory .* in another folder"):
+            two_nodes.run("true")
 
 
 def test_much_output_streams(two_nodes: SharedGuest, tmp_path: Path) -> None:

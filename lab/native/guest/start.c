@@ -66,9 +66,10 @@ _Noreturn static void become_program(const struct guest_job *job, const struct g
     ok = ok && dup2(ends[0], 0) == 0 && dup2(ends[1], 1) == 1 && dup2(ends[2], 2) == 2;
     ok = ok && set_limits(frame) && set_placement(job);
     if (ok && job->cpu_count > 0) guest_affinity_watch();
-    ok = ok && become_user(job) && !chdir(job->directory);
-    if (ok) execve(job->program, job->argv, job->environment);
-    int error = errno;
+    ok = ok && become_user(job);
+    const bool lacks_folder = ok && chdir(job->directory);
+    if (ok && !lacks_folder) execve(job->program, job->argv, job->environment);
+    int error = lacks_folder ? -errno : errno; /* below 0: it is not the program that is at fault */
     (void)!write(failure, &error, sizeof error);
     _exit(127);
 }
