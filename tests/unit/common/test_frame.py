@@ -37,7 +37,6 @@ def test_lines_for_people_are_one_write(monkeypatch: pytest.MonkeyPatch) -> None
 
 SAYS = """
 import sys
-from pathlib import Path
 from numaplan.common.command_line.frame import run_framed
 sys.exit(run_framed(lambda: print("\N{MIDDLE DOT} 1"), "nmap"))
 """
