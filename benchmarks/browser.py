@@ -96,8 +96,9 @@ class Browser:
         self._number += 1
         asked = {"id": self._number, "method": method, "params": parameters}
         os.write(self._to, json.dumps(asked | ({"sessionId": session} if session else {})).encode() + b"\0")
-        while (answer := self._next()).get("id") != self._number:
-            pass  # an event
+        answer = self._next()
+        while answer.get("id") != self._number:  # events come between
+            answer = self._next()
         if "error" in answer:
             raise RuntimeError(f"{method}: {answer['error']['message']}")
         result: dict[str, Any] = answer["result"]

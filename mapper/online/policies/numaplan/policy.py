@@ -5,10 +5,10 @@ solutions of the decayed communication matrix, balanced and not. Each is judged 
 follow. What is saved is the waiting predicted to vanish over `horizon` seconds, less what threads that wait
 less ask for more where load slows controllers; what it costs, the copying of pages and the cold caches of
 threads. Threads move only if the best saves more than it costs, and `gain` of all waiting; each page only if
-its own saving covers its own copy and those of the unsampled pages that go along. As copies are most of the
-price, a page's saving counts for no longer than pages have been missed so far. After threads moved, others
-must wait until what followed was seen; when solving finds nothing, the next time comes later and later,
-unless threads come or go.
+its own saving covers its own copy and those of the unsampled pages that go along. What a page saves is
+expected to last only as long as such savings have been missed so far, for copies are most of the price. After
+threads moved, others must wait until what followed was seen; when solving finds nothing, the next time comes
+later and later, unless threads come or go.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from .seating import free_seats, group_threads, labelled, near_memory, seated
 class Memory(NamedTuple):
     """What is remembered: uses, tids of the last interval, when to solve again, how long to wait
     then, what the mapper put together by objective, pages sent away last, huge pages, thread-seconds waited
-    so far that a better placement might have saved.
+    so far that better places might have saved.
     """
 
     uses: Uses
@@ -46,8 +46,8 @@ class Memory(NamedTuple):
 class Present(NamedTuple):
     """An interval, and how it is now: thread-seconds of waiting a second, how much of that is lost time
     (misses overlap, so no more than threads are busy), what is left of a saving once threads that wait less
-    ask for more, (M,) thread-seconds that moving each page takes, thread-seconds that were waited so far and
-    that a better placement might have saved, and seconds for which a page's saving is expected to last.
+    ask for more, (M,) thread-seconds that moving each page takes, thread-seconds waited so far that better
+    places might have saved, and for how many seconds a page's saving is expected to last.
     """
 
     observation: Observation
@@ -57,7 +57,7 @@ class Present(NamedTuple):
     left: float
     prices: Floats
     avoidable: float
-    horizon: float
+    page_horizon: float
 
     @property
     def worth(self) -> float:
@@ -82,7 +82,7 @@ class Prospect(NamedTuple):
 class Numaplan:
     """Parameters are in seconds, or shares."""
 
-    horizon: float = parameter(10.0, "most seconds within which a move must pay back", low=0.01)
+    horizon: float = parameter(10.0, "seconds within which a move must pay back, for pages at most", low=0.01)
     decay: float = parameter(0.5, "weight that older samples keep per interval", high=0.99)
     gain: float = parameter(0.05, "share of all waiting that moving threads must save", high=1.0)
     page_cost: float = parameter(6.6e-6, "seconds to migrate 4 KiB (next-touch: 2.5 us and 1 GB/s)")
@@ -133,23 +133,28 @@ class Numaplan:
         """avoidable: until this interval."""
         outlook, threads = fit_outlook(observation, sharing), observation.threads
         waiting, _ = outlook.waiting(threads.node, sharing.node)
-        busy = np.bincount(threads.process, threads.busy, minlength=observation.processes.count)
+        busy: Floats = np.bincount(threads.process, threads.busy, observation.processes.count).astype(float)
+        overlap = min(1.0, float(busy.sum()) / waiting) if waiting > 0 else 0.0
+        left = outlook.left_of_savings(sharing.node)
+        prices = self._prices(observation, sharing, huge, busy)
+        rate = max(waiting - outlook.least_waiting(), 0.0)  # rounding can leave less than none
+        avoidable += rate * observation.interval_s
+        lasts = min(self.horizon, avoidable / rate) if rate > 0 else self.horizon
+        return Present(observation, outlook, waiting, overlap, left, prices, avoidable, lasts)
+
+    def _prices(self, observation: Observation, sharing: Sharing, huge: Ints, busy: Floats) -> Floats:
+        """(M,) thread-seconds that moving each page takes. busy: (P,) threads of each process that run."""
         process, _ = split_keys(sharing.keys)
-        each = self.page_cost + self.flush * busy[process]
         along = self._between(observation, sharing)
         pages = 1.0 + (along + np.append(0, along[:-1])) / 2.0  # each end pays for one half
         # What lies beside a huge page's sample is mostly of itself.
         pages = np.where(in_huge(observation, sharing, huge), SMALL_PAGES, pages)
-        prices = (each * pages * observation.pages.bytes_per_page / 4096).astype(np.float64)
-        overlap = min(1.0, float(busy.sum()) / waiting) if waiting > 0 else 0.0
-        left = outlook.left_of_savings(sharing.node)
-        now = max(waiting - outlook.least_waiting(), 0.0)  # rounding can leave less than none
-        avoidable += now * observation.interval_s
-        horizon = min(self.horizon, avoidable / now) if now > 0 else self.horizon
-        return Present(observation, outlook, waiting, overlap, left, prices, avoidable, horizon)
+        each = (self.page_cost + self.flush * busy[process]) * observation.pages.bytes_per_page / 4096
+        prices: Floats = each * pages
+        return prices
 
     def _prospect(self, present: Present, name: str, nodes: Ints) -> Prospect:
-        price = present.prices / present.horizon / present.worth * 1e9
+        price = present.prices / present.page_horizon / present.worth * 1e9
         goal, saved = present.outlook.page_goals(nodes, present.outlook.sharing.node, price)
         return Prospect(name, nodes, goal, saved, *present.outlook.waiting(nodes, goal))
 

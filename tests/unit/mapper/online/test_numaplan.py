@@ -93,11 +93,11 @@ def test_nothing_moves_that_does_not_pay_back() -> None:
     assert Numaplan(horizon=0.01, page_cost=1.0, warm_up=1.0).decide(seen, None).actions == ()
 
 
-def first_move(page_cost: float, **settings: float) -> int | None:
+def first_move(page_cost: float, horizon: float = 10.0) -> int | None:
     """In which second of ten pages 100 and 101, which their threads use from the other node, are moved."""
     pages = [(0, 100, 1), (0, 101, 1), (0, 200, 0)]
     touches = [(0, 0, 1e6, math.nan), (1, 1, 1e6, math.nan), (2, 2, 1.0, math.nan)]
-    policy, state = Numaplan(page_cost=page_cost, flush=0.0, warm_up=1e3, **settings), None
+    policy, state = Numaplan(horizon=horizon, page_cost=page_cost, flush=0.0, warm_up=1e3), None
     for second in range(1, 11):
         seen = observation(MACHINE, [0, 1, 2], pages=pages, touches=touches, time_s=float(second))
         decision = policy.decide(seen, state)
@@ -138,7 +138,7 @@ def test_a_huge_page_is_paid_for_once() -> None:
     huge = np.unique(page_keys(seen.processes.pid[[0, 0]], seen.pages.number) // SMALL_PAGES)
 
     def moves(pays_for: float) -> bool:
-        policy = Numaplan(page_cost=saved_by(1e6) / pays_for, flush=0.0, warm_up=1e3, decay=0.5)
+        policy = Numaplan(page_cost=saved_by(1e6) / pays_for, flush=0.0, warm_up=1e3)
         return bool(policy.decide(seen, Memory(NONE, frozenset(), 0.0, 0.0, {}, huge=huge)).actions)
 
     assert [moves(pays_for) for pays_for in (513, 511)] == [True, False]
