@@ -3,4 +3,4 @@
 
 def version() -> str:
     """This version of numaplan."""
-    return "0.2.0"
+    return "0.3.0"
