@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for p in /usr/bin/python3 python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 NATIVE := $(wildcard */native/*/*.c */native/*/*.h)
-PROGRAMS := $(wildcard $(addsuffix /*.[ch],examples benchmarks benchmarks/programs/sources tests/programs tests/programs/*) tests/programs/*/*.cpp benchmarks/programs/sources/*.cpp)
+PROGRAMS := $(wildcard $(addsuffix /*.[ch],examples benchmarks/* benchmarks/programs/sources tests/programs tests/programs/*) tests/programs/*/*.cpp benchmarks/programs/sources/*.cpp)
 PYTEST := $(BIN)/python -m pytest
 # One worker more than there are cpus: many tests wait, for a program's end or for a guest's boot.
 WORKERS := $(shell expr $$(nproc) + 1)

@@ -7,36 +7,36 @@ from typing import Annotated, Any
 
 from numaplan.common import Argument, Command, Json, NumaplanError, Option, UsageError, run_command
 
-# name -> (module with `run() -> dict`, what it measures)
+# name -> (module of this package with `run() -> dict`, what it measures)
 BENCHMARKS = {
     "emulation": (
-        "benchmarks.emulation",
+        "profiler.emulation",
         "accesses a second under emulation, and the slowdown against native",
     ),
-    "perfdata": ("benchmarks.perfdata", "decoding speed against perf script"),
-    "communication": ("benchmarks.communication", "accuracy on real codes, speed against one stable argsort"),
-    "kernels": ("benchmarks.kernels", "communication of kernels at period 1000 against all their accesses"),
-    "mapping": ("benchmarks.mapping", "cost and time of every mapping method against the peers"),
-    "balance": ("benchmarks.balance", "what balance costs best, CMLB and CMLB with swaps"),
-    "scaling": ("benchmarks.scaling", "cost and time of best on sparse matrices of up to 16,384 threads"),
-    "jobs": ("benchmarks.jobs", "planning 1,000 ranks of 16 threads, and up to 10,000 ranks on hosts"),
+    "perfdata": ("profiler.perfdata", "decoding speed against perf script"),
+    "communication": ("analyzer.communication", "accuracy on real codes, speed against one stable argsort"),
+    "kernels": ("analyzer.kernels", "communication of kernels at period 1000 against all their accesses"),
+    "mapping": ("mapper.mapping", "cost and time of every mapping method against the peers"),
+    "balance": ("mapper.balance", "what balance costs best, CMLB and CMLB with swaps"),
+    "scaling": ("mapper.scaling", "cost and time of best on sparse matrices of up to 16,384 threads"),
+    "jobs": ("mapper.jobs", "planning 1,000 ranks of 16 threads, and up to 10,000 ranks on hosts"),
     "small_recordings": (
-        "benchmarks.small_recordings",
+        "mapper.small_recordings",
         "plans for 16 threads from recordings of 4 and 8, local share in the lab",
     ),
-    "planning": ("benchmarks.planning", "nmap plan on a trace against Python's start with numpy and DuckDB"),
-    "launcher": ("benchmarks.launcher", "what launching with a plan costs"),
-    "store": ("benchmarks.store", "finding a plan among 10,000 against being told which"),
-    "starts": ("benchmarks.starts", "planned threads found in /proc over 50 starts of each kind of program"),
-    "next_touch": ("benchmarks.next_touch", "cost of a page marked, moved by touch and by move_pages"),
-    "simulator": ("benchmarks.simulator.speed", "160 threads for 1,000 simulated seconds, by policy"),
-    "lab": ("benchmarks.lab", "boot time and the cost of counting"),
-    "look": ("benchmarks.look", "what numaplan look finds in programs in the lab, and what its cures do"),
-    "online": ("benchmarks.online", "what the loop of nlaunch --online costs a program that needs nothing"),
-    "messages": ("benchmarks.messages", "what recording the messages of MPI's ranks costs a rank"),
-    "report_page": ("benchmarks.report_page", "the report's charts against one of plotly's, in Chromium"),
-    "exports": ("benchmarks.exports", "what each export keeps of a plan, expected and counted in the lab"),
-    "online_lab": ("benchmarks.online_lab", "local share by online policy and by the kernel, in the lab"),
+    "planning": ("mapper.planning", "nmap plan on a trace against Python's start with numpy and DuckDB"),
+    "launcher": ("launcher.launching", "what launching with a plan costs"),
+    "store": ("launcher.store", "finding a plan among 10,000 against being told which"),
+    "starts": ("launcher.starts", "planned threads found in /proc over 50 starts of each kind of program"),
+    "next_touch": ("launcher.next_touch", "cost of a page marked, moved by touch and by move_pages"),
+    "simulator": ("simulator.speed", "160 threads for 1,000 simulated seconds, by policy"),
+    "lab": ("lab.counting", "boot time and the cost of counting"),
+    "look": ("launcher.look", "what numaplan look finds in programs in the lab, and what its cures do"),
+    "online": ("launcher.online", "what the loop of nlaunch --online costs a program that needs nothing"),
+    "messages": ("profiler.messages", "what recording the messages of MPI's ranks costs a rank"),
+    "report_page": ("analyzer.report_page", "the report's charts against one of plotly's, in Chromium"),
+    "exports": ("mapper.exports", "what each export keeps of a plan, expected and counted in the lab"),
+    "online_lab": ("lab.online_lab", "local share by online policy and by the kernel, in the lab"),
 }
 DEFAULT = ("emulation", "perfdata", "communication", "kernels", "mapping", "launcher")
 
@@ -132,7 +132,7 @@ def _measured(name: str, *, show: bool) -> dict[str, Any]:
     module, what = BENCHMARKS[name]
     print(f"{name}: {what}", file=sys.stderr)
     try:
-        result: dict[str, Any] = import_module(module).run()
+        result: dict[str, Any] = import_module(f"benchmarks.{module}").run()
     except NumaplanError as error:
         result = {"skipped": str(error)}
     if show:

@@ -4,7 +4,7 @@ At 1/1000 sampling two samples seldom hit one cache line, so events are counted 
 large as it must be for some tens of samples by several threads to meet in it: memory that is used much is
 seen finely, memory that is used little coarsely. What "some tens" is matters little, so several budgets are
 counted, and what the events of each block stand for (native/communication/leaves.c) is averaged over them.
-`benchmarks/communication.py` measures it.
+`benchmarks/analyzer/communication.py` measures it.
 """
 
 import numpy as np

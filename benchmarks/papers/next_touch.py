@@ -1,13 +1,13 @@
 """[NEXT-TOUCH], 4.2: what marking and migrating pages costs.
 
-Measured by `benchmarks.next_touch`: here on a machine with several nodes of memory, else in the lab, whose
-processors are emulated: there the ratios say how much the kernel and the library have to do, and times say
-nothing. So the paper's times are compared on real machines alone, its ratios everywhere.
+Measured by `benchmarks.launcher.next_touch`: here on a machine with several nodes of memory, else in the lab,
+whose processors are emulated: there the ratios say how much the kernel and the library have to do, and times
+say nothing. So the paper's times are compared on real machines alone, its ratios everywhere.
 """
 
 from typing import Any
 
-from benchmarks import next_touch
+from benchmarks.launcher import next_touch
 from benchmarks.papers.measured import Study
 from benchmarks.papers.rows import Row
 from numaplan.common import NumaplanError
@@ -63,7 +63,7 @@ def rows(study: Study) -> list[Row]:
 
 
 def made(measured: dict[str, Any]) -> list[Row]:
-    """Rows of what `benchmarks.next_touch.run` measured."""
+    """Rows of what `benchmarks.launcher.next_touch.run` measured."""
     where, each = measured["where"], measured["ns_a_page"]
     few, many = (each[str(pages)] for pages in (min(map(int, each)), max(map(int, each))))
     found = [

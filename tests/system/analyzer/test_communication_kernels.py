@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.communication import correlation
-from benchmarks.kernels import KERNELS, SOURCE, THREADS, measure_kernel
+from benchmarks.analyzer.communication import correlation
+from benchmarks.analyzer.kernels import KERNELS, SOURCE, THREADS, measure_kernel
 from numaplan.analyzer import analyze_trace
 from numaplan.profiler import Trace
 from tests.support.commands import needs, run, succeed

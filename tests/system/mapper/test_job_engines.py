@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.job_instances import halo, make_job
+from benchmarks.mapper.job_instances import halo, make_job
 from tests.support.commands import clean_environment, one_line_error, succeed
 from tests.support.mpi import launcher, run_job
 

@@ -4,7 +4,7 @@ from math import comb
 
 import pytest
 
-from benchmarks.online import median_interval
+from benchmarks.medians import median_interval
 
 
 def _covered(count: int, low: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.job_instances import halo, make_job
+from benchmarks.mapper.job_instances import halo, make_job
 from numaplan.common import UsageError
 from numaplan.mapper.commands.main import main
 from numaplan.mapper.jobs.part_reading import read_part

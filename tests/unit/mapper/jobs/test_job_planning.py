@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchmarks.job_instances import halo, make_job
+from benchmarks.mapper.job_instances import halo, make_job
 from numaplan.machine import Cluster
 from numaplan.mapper import JobPlan
 from numaplan.mapper.commands.main import main

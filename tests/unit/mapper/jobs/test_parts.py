@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.job_instances import halo, make_job
+from benchmarks.mapper.job_instances import halo, make_job
 from numaplan.common import UsageError
 from numaplan.mapper import JobPlan, PlanOptions, Workload, make_plan
 from numaplan.mapper.commands.main import main

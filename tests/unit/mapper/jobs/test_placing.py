@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import sparse
 
-from benchmarks.job_instances import halo
+from benchmarks.mapper.job_instances import halo
 from numaplan.common import UsageError
 from numaplan.machine import Cluster
 from numaplan.mapper.jobs.placing import RANK_ORDER, ROUND_ROBIN, by_host, place_ranks

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchmarks.job_instances import halo, make_job
+from benchmarks.mapper.job_instances import halo, make_job
 from numaplan.common import UsageError
 from numaplan.mapper.commands.main import main
 from numaplan.mapper.jobs.host_workload import join

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from benchmarks.instances import instances
+from benchmarks.mapper.instances import instances
 from numaplan.mapper import METHODS, evaluate, map_threads
 from numaplan.mapper.threads.bounds import lower_bound
 from numaplan.mapper.threads.cost import imbalance, objective_value

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.instances import machine_of
+from benchmarks.mapper.instances import machine_of
 from numaplan.mapper.threads.cost import objective_value
 from numaplan.mapper.threads.methods.best import best
 from numaplan.mapper.threads.problem import new_problem

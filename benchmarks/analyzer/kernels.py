@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.communication import correlation, plan_cost
+from benchmarks import ROOT
+from benchmarks.analyzer.communication import correlation, plan_cost
 from numaplan.analyzer import Analysis, analyze_trace
 from numaplan.common import MachineLacksError, NotSoError
 from numaplan.profiler import Trace
@@ -34,7 +35,7 @@ KERNELS = (
     "false-sharing",
     "false-pairs",
 )
-SOURCE = Path(__file__).parents[1] / "tests" / "programs" / "communication_kernels.c"
+SOURCE = ROOT / "tests" / "programs" / "communication_kernels.c"
 THREADS = 16
 EXACT = 20  # iterations at period 1
 SAMPLED = 1500  # iterations at period 1000

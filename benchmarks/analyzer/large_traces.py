@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import ROOT
 from numaplan.analyzer import analyze_trace
 from numaplan.common import NotSoError
 from numaplan.machine import Machine
@@ -28,9 +29,9 @@ def measure(millions: list[int]) -> dict[str, Any]:
         with TemporaryDirectory() as folder:
             path = write(Path(folder) / "trace.db", size * 1_000_000)
             done = subprocess.run(
-                [sys.executable, "-m", "benchmarks.large_traces", str(path)],
+                [sys.executable, "-m", "benchmarks.analyzer.large_traces", str(path)],
                 capture_output=True,
-                cwd=Path(__file__).parents[1],
+                cwd=ROOT,
                 check=False,
             )
         if done.returncode:

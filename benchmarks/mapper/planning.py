@@ -14,9 +14,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks import ROOT
 from numaplan.common import MachineLacksError
 
-SOURCE = Path(__file__).resolve().parent.parent / "examples" / "stencil.c"
+SOURCE = ROOT / "examples" / "stencil.c"
 PERIODS = (1000, 100)
 TURNS = 9
 BIN = Path(sys.executable).parent

@@ -16,9 +16,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from benchmarks import ROOT
+from benchmarks.medians import median_interval
 from numaplan.launcher.process import procfs
 
-PARTNERS = Path(__file__).resolve().parent.parent / "examples" / "partners.c"
+PARTNERS = ROOT / "examples" / "partners.c"
 POLICIES = "numaplan,nimar+lmma,dino"
 ARGUMENTS = ["2", "3000", "1048576"]  # 16 MiB, few barriers
 _TIMED = ["sh", "-c", '"$@"; code=$?; times; exit $code', "sh"]  # tells at the end what the program used
@@ -62,18 +64,6 @@ def run() -> dict[str, Any]:
             results[f"{policy}: program slower %"] = median(slower)
             results[f"{policy}: that, 95 % interval"] = f"{slower[low]:.1f} to {slower[high]:.1f}"
     return results
-
-
-def median_interval(count: int) -> tuple[int, int]:
-    """Ranks between which the median of all is in 95 of 100 cases, by how often a coin falls."""
-    chance, below = 0.5**count, 0
-    tail = chance
-    while below < (count - 1) // 2 and tail <= 0.025:
-        below += 1
-        chance *= (count - below + 1) / below
-        tail += chance
-    below = max(0, below - 1)
-    return below, count - 1 - below
 
 
 def _twins(program: list[str], policy: str, watched_first: bool) -> Twins:

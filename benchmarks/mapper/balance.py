@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.instances import Matrix, Rng, instances
+from benchmarks.mapper.instances import Matrix, Rng, instances
 from numaplan.machine import Machine
 from numaplan.mapper.threads.cost import imbalance, objective_value
 from numaplan.mapper.threads.methods import METHODS

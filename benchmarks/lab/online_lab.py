@@ -18,12 +18,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from benchmarks import ROOT
 from numaplan.lab.guest.control import QemuFaultError
 from numaplan.lab.runs.results import LabRun, summarize
 from numaplan.lab.runs.session import Request, Session, open_session
 from numaplan.launcher.online.actuator import Budget
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+EXAMPLES = ROOT / "examples"
 POLICIES = ("numaplan", "nimar+lmma", "dino")
 KERNEL = ("default", "no-autonuma")
 _STENCIL = 0.27  # iterations a round, so that both programs take about as long

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.large_traces import measure
-from benchmarks.loads import load_accuracy
+from benchmarks import ROOT
+from benchmarks.analyzer.large_traces import measure
+from benchmarks.analyzer.loads import load_accuracy
 from numaplan.analyzer import CommunicationCounter, communication_matrix
 from numaplan.mapper import evaluate, map_threads
 
@@ -33,7 +34,7 @@ COMPARED = ("best", "last_writer", "any", "write", "same_line", "last_two_writer
 
 def run() -> dict[str, Any]:
     """Correlation and plan cost of every rule at 1/1000 and with every tenth sample; seconds and ratios."""
-    place = Path(os.environ.get("NUMAPLAN_FIXTURES", Path(__file__).parents[2] / "shared" / "fixtures"))
+    place = Path(os.environ.get("NUMAPLAN_FIXTURES", ROOT.parent / "shared" / "fixtures"))
     traces = [_load(path) for path in sorted((place / "traces").glob("*.npz"))]
     sizes = [int(text) for text in os.environ.get("NUMAPLAN_BENCH_MILLIONS", "1,10,100").split(",")]
     result: dict[str, Any] = {"speed": _speed(sizes), "trace files": measure(sizes)}

@@ -23,10 +23,10 @@ from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
 from numaplan.profiler.identity.environment import prepare
 
-SOURCE = Path(__file__).with_name("launcher_cost.c")
+SOURCE = Path(__file__).with_name("launching_cost.c")
 REPEATS = 7
 THREADS = 64
-# name -> (mode and count of launcher_cost.c)
+# name -> (mode and count of launching_cost.c)
 INSIDE = {
     "64 threads made and joined": ("threads", 64),
     "6400 threads made and joined": ("threads", 6400),

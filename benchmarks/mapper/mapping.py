@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.instances import Instance, instances
+from benchmarks.mapper.instances import Instance, instances
 from numaplan.mapper.threads.cost import imbalance, objective_value
 from numaplan.mapper.threads.methods import METHODS
 from numaplan.mapper.threads.problem import EFFORTS, Problem, new_problem

@@ -14,13 +14,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.medians import median_interval
 from numaplan.machine import Machine
 from numaplan.mapper import Plan
 from numaplan.mapper.store.keys import program_key
 from numaplan.mapper.store.opening import open_store
 from tests.support.launching import plan_for
-
-from .online import median_interval
 
 PLANS = 10_000
 _BARE = "import os, sys; os.execv(sys.argv[1], sys.argv[1:])"

@@ -18,6 +18,7 @@ from shlex import join, quote
 from statistics import median
 from typing import Any
 
+from benchmarks import ROOT
 from numaplan.lab.guest.job import Job
 from numaplan.lab.runs.counts import parse_counts
 from numaplan.lab.runs.session import Request, Session, open_session
@@ -26,7 +27,6 @@ from numaplan.mapper import Plan
 from numaplan.mapper.plan_file.export import export_plan
 
 MACHINE = "4x2"
-ROOT = Path(__file__).resolve().parents[1]
 # Source, arguments, OpenMP's threads, and the objective: by time, who keep their memory are left alone.
 PROGRAMS: dict[str, tuple[str, Sequence[str], int, str]] = {
     "stencil": ("examples/stencil.c", ("8", "4096", "600"), 8, "time"),

@@ -7,13 +7,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from benchmarks import ROOT
 from numaplan.lab.guest.guest import Guest
 from numaplan.lab.guest.job import Job
 from numaplan.lab.guest.shape import dense, shape_guest
 from numaplan.lab.runs.counts import parse_counts
 from numaplan.machine import Machine
 
-STENCIL = Path(__file__).resolve().parent.parent / "examples" / "stencil.c"
+STENCIL = ROOT / "examples" / "stencil.c"
 MEMORY_MIB = 2048
 ITERATIONS = 600  # some 130 million accesses
 REPEAT = 3

@@ -13,15 +13,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.medians import median_interval
 from numaplan.profiler.messages.building import build
 from numaplan.profiler.messages.implementation import MPICH, OPEN_MPI
 from numaplan.profiler.messages.library import Library
 from numaplan.profiler.messages.message import Way
 from numaplan.profiler.messages.monitoring import Monitoring
 
-from .online import median_interval
-
-SOURCE = Path(__file__).resolve().parent / "messages_cost.c"
+SOURCE = Path(__file__).with_name("messages_cost.c")
 SIDES = (0, 128, 256)  # doubles; 0: messages alone
 MESSAGES = 4  # a step
 SUFFIXES = {OPEN_MPI: "openmpi", MPICH: "mpich"}

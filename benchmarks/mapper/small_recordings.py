@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import ROOT
 from numaplan.common import UsageError
 from numaplan.mapper import Plan
 from numaplan.mapper.scaling.scaled import scaled_workload
 
 MACHINE = "4x4"
 WANTED = 16
-ROOT = Path(__file__).resolve().parents[1]
 FOOTPRINT = "256M"  # that the caches are as small for as they would be for a program of this size
 
 # Source, and the arguments of the recordings of 4 and 8 threads and of the run of 16 with 8 times the input.

@@ -1,0 +1,1 @@
+"""Analyses: how right they are on real codes, how fast, and how soon a report shows."""

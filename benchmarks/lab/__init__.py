@@ -1,0 +1,1 @@
+"""The lab: what counting costs, and online policies counted in it."""

@@ -1,0 +1,1 @@
+"""Launching with a plan, online policies, next-touch and `numaplan look`: what they cost and bring."""

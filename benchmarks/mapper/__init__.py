@@ -1,0 +1,1 @@
+"""Plans: what methods, sizes, jobs and exports cost and keep."""

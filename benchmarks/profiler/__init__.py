@@ -1,0 +1,1 @@
+"""Recording: how fast, how right, and what it costs the program."""
