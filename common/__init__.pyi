@@ -28,6 +28,7 @@ from .files.whole import (
     check_named_once as check_named_once,
     check_output as check_output,
     make_folder as make_folder,
+    open_now as open_now,
     output_folder as output_folder,
     read_document as read_document,
     write_document as write_document,

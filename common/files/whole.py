@@ -4,8 +4,9 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import IO
 
 from ..errors import UsageError
 from ..processes.interrupts import surely
@@ -19,10 +20,11 @@ _MOST_LINKS = 40  # one after the other; the kernel's own limit
 FileName = str | os.PathLike[str]
 
 
-def check_output(path: FileName, inputs: Iterable[FileName] = ()) -> None:
+def check_output(path: FileName, inputs: Iterable[FileName] = (), *, database: bool = False) -> None:
     """Raise UsageError where no file can be written: better before the work than after it.
 
-    inputs: files that are read meanwhile, none of which may be the same file.
+    inputs: files that are read meanwhile, none of which may be the same file; database: it is not written from
+    its beginning to its end, so neither a pipe nor a device will do.
     """
     for one in inputs:
         if same_file(path, one):
@@ -32,6 +34,8 @@ def check_output(path: FileName, inputs: Iterable[FileName] = ()) -> None:
         raise UsageError(f"{path}: is a directory", "name a file")
     if not target.absolute().parent.is_dir():
         raise UsageError(f"{path}: no folder {target.parent}", "create it first")
+    if special and database:
+        raise UsageError(f"{path}: is a pipe or a device", "name a file")
     if special:
         return
     try:
@@ -70,13 +74,14 @@ def atomic_output(path: FileName) -> Iterator[Path]:
 
     A symbolic link stays one: what it leads to is replaced. A file that was there keeps its mode. A device, a
     pipe or what a process has open (/dev/stdout) is yielded as it is: there is nothing to rename over. Raises
-    UsageError if the folder does not exist, cannot be written, or the disk is full.
+    UsageError if the folder does not exist, cannot be written, the disk is full, or nobody reads the pipe.
     """
     check_output(path)
     target, special = _written(Path(path))
     temporary = target if special else _beside(target)
     try:
-        yield temporary
+        with open_now(target) if target.is_fifo() else nullcontext():
+            yield temporary
         if not special:
             _as_before(temporary, target)
             temporary.replace(target)
@@ -92,6 +97,18 @@ def atomic_output(path: FileName) -> Iterator[Path]:
         if not special:
             with suppress(OSError):
                 surely(temporary.unlink, True)
+
+
+def open_now(path: FileName) -> IO[bytes]:
+    """A file to append to; where it is a pipe, raises UsageError instead of waiting for who reads it."""
+    try:
+        file = open(path, "ab", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK, 0o666))  # noqa: PTH123
+    except OSError as error:
+        if error.errno != errno.ENXIO or not Path(path).is_fifo():
+            raise
+        raise UsageError(f"{path}: nobody reads this pipe", "start its reader first, or name a file") from error
+    os.set_blocking(file.fileno(), True)
+    return file
 
 
 def _written(path: Path) -> tuple[Path, bool]:

@@ -8,7 +8,7 @@ from typing import IO, Any
 import msgspec
 import numpy as np
 
-from numaplan.common import UsageError, counted, make_console, tell
+from numaplan.common import UsageError, counted, make_console, open_now, tell
 from numaplan.mapper import MoveThread
 
 from ..process.page_moves import PAGE_BYTES
@@ -40,7 +40,7 @@ class Journal:
         self._file: IO[bytes] | None = None
         if path:
             try:
-                self._file = open(path, "ab")  # noqa: PTH123, SIM115  # closed by close()
+                self._file = open_now(path)  # closed by close()
             except OSError as error:
                 hint = "name a file that can be written"
                 raise UsageError(f"--journal {path}: {error.strerror}", hint) from error

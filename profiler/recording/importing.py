@@ -51,7 +51,7 @@ def import_recordings(
     one of the first file by default. Raises UsageError (PerfDataError) for what cannot be read or holds no
     memory access, MachineLacksError for hardware traces that only perf can decode.
     """
-    check_output(output)
+    check_output(output, database=True)
     check_named_once([shown(name) for name in names])  # else each of its samples would count twice
     with temporary_folder("numaplan-import-") as folder:
         parts = []

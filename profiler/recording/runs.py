@@ -42,7 +42,7 @@ def traces_of(argv: Sequence[str], output: Path, runs: int) -> list[Path]:
         raise UsageError("--runs without a program to start", "end the command with the program")
     traces = [with_part(output, str(number)) for number in range(1, runs + 1)]
     for trace in traces:
-        check_output(trace)
+        check_output(trace, database=True)
     return traces
 
 

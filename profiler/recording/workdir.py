@@ -21,7 +21,7 @@ def workdir(output: Path, inputs: Sequence[str] = ()) -> Iterator[Path]:
     Those that killed recordings of this output left are removed. Raises UsageError, also where the output is
     one of the files `inputs`.
     """
-    check_output(output, inputs)
+    check_output(output, inputs, database=True)
     quoted(output)  # which can then be opened as a database
     prefix = f".{output.name}."
     for left in output.parent.glob(f"{prefix}*/{_LOCK}"):

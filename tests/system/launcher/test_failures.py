@@ -54,6 +54,13 @@ def test_a_report_that_cannot_be_written(tmp_path: Path, code: int) -> None:
     assert shell(tmp_path, f"NL --strict --report /dev/full {end}").returncode == (code or 1)
 
 
+@pytest.mark.parametrize("option", ["--report", "--online numaplan --journal", "--online numaplan --save"])
+def test_a_pipe_that_nobody_reads(tmp_path: Path, option: str) -> None:
+    done = shell(tmp_path, f"mkfifo {tmp_path}/pipe; NL {option} {tmp_path}/pipe sh -c 'exit 37'")
+    assert done.returncode == (2 if "--journal" in option else 37)
+    assert (b"nobody reads this pipe" in done.stderr) == ("--save" not in option)  # that was too short
+
+
 @pytest.mark.parametrize("code", [0, 37])
 def test_too_little_memory_for_the_summary(tmp_path: Path, code: int) -> None:
     done = shell(tmp_path, f"ulimit -v 200000; NL {build('end')} code {code} < /dev/null")

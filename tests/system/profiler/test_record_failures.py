@@ -113,6 +113,14 @@ def test_an_unwritable_place_is_said_before_the_program_runs(tmp_path: Path) -> 
     assert not (tmp_path / "ran").exists()
 
 
+def test_a_trace_is_no_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for words in (["record", "-o", "pipe", "touch", "ran"], ["import", "-o", "pipe", "perf.data"]):
+        result = run("nprof", *words, cwd=tmp_path)
+        assert "pipe: is a pipe" in one_line_error(result, "nprof", 2)
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
 def test_a_summary_that_cannot_be_written_is_said_before_the_program_runs(tmp_path: Path) -> None:
     words = ("nprof", "record", "--backend", "emulate", "--summary", "missing/sum.json")
     assert "no folder" in one_line_error(run(*words, "touch", "ran", cwd=tmp_path), "nprof", 2)

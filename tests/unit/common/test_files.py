@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.common import UsageError, check_output, write_document
+from numaplan.common import UsageError, check_output, open_now, write_document
 
 NEW = b"new\n"
 
@@ -97,3 +97,28 @@ def test_an_output_that_is_read(tmp_path: Path) -> None:
             check_output(output, [other, path])
     check_output(path, [other, tmp_path / "absent", "", tmp_path])
     check_output("/dev/null", ["/dev/null"])
+
+
+def test_a_pipe_without_a_reader_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for write in (lambda: write_document(pipe, NEW), lambda: open_now(pipe)):
+        with pytest.raises(UsageError, match="nobody reads this pipe"):
+            write()
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_document(pipe, NEW)
+        assert os.read(reader, 100) == NEW
+        with open_now(pipe) as file:
+            assert os.get_blocking(file.fileno())
+    finally:
+        os.close(reader)
+
+
+def test_a_database_is_no_pipe_and_no_device(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for special in (pipe, Path("/dev/null")):
+        check_output(special)
+        with pytest.raises(UsageError, match="is a pipe or a device"):
+            check_output(special, database=True)
