@@ -23,8 +23,8 @@ FileName = str | os.PathLike[str]
 def check_output(path: FileName, inputs: Iterable[FileName] = (), *, database: bool = False) -> None:
     """Raise UsageError where no file can be written: better before the work than after it.
 
-    inputs: files that are read meanwhile, none of which may be the same file; database: it is not written from
-    its beginning to its end, so neither a pipe nor a device will do.
+    inputs: files that are read meanwhile, none of which may be the same file; database: it is not written
+    from its beginning to its end, so neither a pipe nor a device will do.
     """
     for one in inputs:
         if same_file(path, one):
@@ -101,12 +101,17 @@ def atomic_output(path: FileName) -> Iterator[Path]:
 
 def open_now(path: FileName) -> IO[bytes]:
     """A file to append to; where it is a pipe, raises UsageError instead of waiting for who reads it."""
+
+    def without_waiting(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NONBLOCK, 0o666)
+
     try:
-        file = open(path, "ab", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK, 0o666))  # noqa: PTH123
+        file = open(path, "ab", opener=without_waiting)  # noqa: SIM115  # Path.open takes no opener
     except OSError as error:
         if error.errno != errno.ENXIO or not Path(path).is_fifo():
             raise
-        raise UsageError(f"{path}: nobody reads this pipe", "start its reader first, or name a file") from error
+        hint = "start its reader first, or name a file"
+        raise UsageError(f"{path}: nobody reads this pipe", hint) from error
     os.set_blocking(file.fileno(), True)
     return file
 

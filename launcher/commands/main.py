@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-from numaplan.common import Argument, Option, UsageError, load_numpy, print_lines, run_command
+from numaplan.common import Argument, Option, UsageError, load_numpy, print_lines, read_pids, run_command
 
 from .auto import AutoCommand
 
@@ -259,7 +259,6 @@ class LaunchCommand(AutoCommand, frozen=True):
     def _run_online(self, options: "OnlineOptions") -> int:
         """Run a program without a plan, or attach to what runs."""
         load_numpy()
-        from ..online.options import read_pids
         from ..online.running import attach_online, attach_to_all, launch_online
 
         if self.argv and (self.attach or self.all_mine):
@@ -268,7 +267,7 @@ class LaunchCommand(AutoCommand, frozen=True):
             )
         if self.save and not self.argv:
             raise UsageError("--save needs a program that nlaunch starts", "threads are identified only then")
-        pids = read_pids(self.attach) if self.attach else ()
+        pids = read_pids("--attach", self.attach)
         if self.explain:
             from .explain import explain_online
 

@@ -1,7 +1,6 @@
 """What `--online` was asked for."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from numaplan.common import UsageError
@@ -38,13 +37,3 @@ def read_budget(text: str) -> tuple[float, float]:
             )
         found[match[1]] = float(match[2])
     return found["moves"], found["mb"]
-
-
-def read_pids(texts: Sequence[str]) -> tuple[int, ...]:
-    """Process ids, also with commas between; raises UsageError."""
-    pids = []
-    for text in ",".join(texts).split(","):
-        if not (text.isascii() and text.isdecimal() and len(text) < 9 and 0 < int(text) < 1 << 22):
-            raise UsageError(f"--attach {text}: not a process", "give the id of a running process")
-        pids.append(int(text))
-    return tuple(dict.fromkeys(pids))

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, read_assignments
 
-from .policies.parameters import parameter_names, parse_settings, with_settings
+from .policies.parameters import parameter_names, with_settings
 
 if TYPE_CHECKING:  # the names alone are quick to have, for a help text
     from .actions import Policy
@@ -113,7 +113,7 @@ def make_policy(name: str, settings: Sequence[str] = ()) -> "Policy":
 
 
 def _configured(parts: list[Any], settings: Sequence[str]) -> list[Any]:
-    wanted = parse_settings(settings)
+    wanted = read_assignments("--set", settings, "delta_perf=0.7")
     done: set[str] = set()
     result = []
     for part in parts:

@@ -16,6 +16,8 @@ from numaplan.common import (
     make_folder,
     print_lines,
     printable_json,
+    read_assignments,
+    read_pids,
     shell_line,
     write_document,
 )
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
 _BACKENDS = "auto|pebs|ibs|spe|faults|emulate|lab"
 _REAL = ("pebs", "ibs", "spe", "faults")  # the machine and its caches are as they are
-_LARGEST_PID = 1 << 22
 
 
 class RecordCommand(Command, frozen=True):
@@ -259,7 +260,7 @@ class RecordCommand(Command, frozen=True):
         return "emulate" if any(given.values()) and self.backend == "auto" else self.backend
 
     def _backend_options(self) -> dict[str, str]:
-        options = _assignments(self.settings)
+        options = read_assignments("--set", self.settings, "turn=1000")
         if not self.cache:
             options["cache"] = "off"
         if self.for_footprint:
@@ -276,7 +277,7 @@ class RecordCommand(Command, frozen=True):
         return PerfChoices(
             freq=self.freq,
             duration=seconds("--duration", self.duration) if self.duration else 0.0,
-            pids=tuple(_pid(word) for words in self.pids for word in words.split(",")),
+            pids=read_pids("--pid", self.pids),
             all_cpus=self.all_cpus,
             max_bytes=size("--max-size", self.max_size) if self.max_size else 0,
             events=tuple(_event(event) for event in self.events),
@@ -285,24 +286,10 @@ class RecordCommand(Command, frozen=True):
         )
 
 
-def _pid(word: str) -> int:
-    if not (word.isascii() and word.isdecimal() and 0 < int(word[:9]) <= _LARGEST_PID and len(word) < 9):
-        raise UsageError(f"--pid {word}: not a process", "give the id of a running process")
-    return int(word)
-
-
 def _event(event: str) -> str:
     if not event or event.startswith("-"):
         raise UsageError(f"--events {event}: not an event", "see 'perf list'")
     return event
-
-
-def _assignments(words: list[str]) -> dict[str, str]:
-    pairs = [word.partition("=") for word in words]
-    for (key, equals, _), word in zip(pairs, words, strict=True):
-        if not key or not equals:
-            raise UsageError(f"--set {word}", "give KEY=VALUE")
-    return {key: value for key, _, value in pairs}
 
 
 def _say_run(run: "RecordedRun") -> None:

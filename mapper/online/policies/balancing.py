@@ -13,7 +13,7 @@ import numpy as np
 
 from ..actions import Action, Decision, MoveThread
 from ..observation import Floats, Ints, Observation
-from .parameters import parameter
+from .parameters import parameter, period
 
 _RUNNABLE = 0.5  # wants to run for at least this share of the interval
 _EVEN = 1e-9
@@ -50,7 +50,7 @@ class _Balancing(ABC):
     """The common half: when to move and between which nodes."""
 
     m: int = parameter(8, "threads moved per interval at most", low=1)
-    period_s: float = parameter(0.25, "seconds between decisions", paper="T", low=0.01)
+    period_s: float = period(0.25)
     balances: ClassVar[bool] = True
     trades_distance: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset()

@@ -14,7 +14,7 @@ from ..observation import Floats, Ints, Observation
 from .follow import Travels, follow, may_return, remote_pages
 from .intensity import miss_rates, moved, placed_threads, thread_moves
 from .layout import alternating_layout, domain_slots, gather_processes, keep_in_place
-from .parameters import parameter
+from .parameters import parameter, period
 
 TURTLE, DEVIL, SUPER_DEVIL = 1, 2, 3
 NAMES = {TURTLE: "turtle", DEVIL: "devil", SUPER_DEVIL: "super-devil"}
@@ -45,7 +45,7 @@ class Dino:
     window: int = parameter(10, "intervals remembered", low=1, high=1000)
     k: int = parameter(4096, "pages moved along around a sampled one", paper="K", high=1 << 22)
     pingpong: int = parameter(2, "returns of memory to where it came from before it is left alone", low=1)
-    period_s: float = parameter(1.0, "seconds between decisions", paper="T", low=0.01)
+    period_s: float = period(1.0)
     needs: ClassVar[frozenset[str]] = frozenset({"misses", "counters", "accesses"})
     balances: ClassVar[bool] = False
     trades_distance: ClassVar[bool] = False

@@ -14,7 +14,7 @@ import numpy as np
 from ..actions import Decision
 from ..observation import Floats, Ints, MachineView, Observation
 from .migration import Facts, Migration, actions_of, compatible
-from .parameters import parameter
+from .parameters import parameter, period
 from .performance import performance, preferred_nodes, relative_performance
 
 Record = dict[tuple[int, int], float]  # (tid, node row) -> P when it ran there last
@@ -32,7 +32,7 @@ class _Imar(ABC):
     q3_unknown: float = parameter(2.0, "points where it was not before, or did the same")
     q3_worse: float = parameter(1.0, "points where it performed worse before")
     q4: float = parameter(3.0, "points for a swap with another bad performer")
-    period_s: float = parameter(1.0, "seconds between decisions", paper="T", low=0.01)
+    period_s: float = period(1.0)
     needs: ClassVar[frozenset[str]] = frozenset({"accesses"})
     balances: ClassVar[bool] = False
     trades_distance: ClassVar[bool] = False

@@ -15,7 +15,7 @@ from ..actions import Action, Decision, MoveThread
 from ..observation import Floats, Ints, Observation
 from .follow import follow, remote_pages
 from .layout import alternating_layout, domain_slots
-from .parameters import parameter
+from .parameters import parameter, period
 
 
 def miss_rates(observation: Observation) -> Floats:
@@ -64,7 +64,7 @@ def thread_moves(
 class DiPlain:
     """DI-Plain: threads only."""
 
-    period_s: float = parameter(1.0, "seconds between decisions", paper="T", low=0.01)
+    period_s: float = period(1.0)
     needs: ClassVar[frozenset[str]] = frozenset({"misses", "counters"})
     balances: ClassVar[bool] = False
     trades_distance: ClassVar[bool] = True

@@ -15,7 +15,7 @@ import numpy as np
 from ..actions import Decision
 from ..observation import Flags, Floats, Ints, Observation
 from .page_sets import find_rows, move_actions, page_keys
-from .parameters import parameter
+from .parameters import parameter, period
 from .performance import preferred_nodes
 
 
@@ -35,7 +35,7 @@ class Lmma:
     delta_busy: float = parameter(1.3, "relative latency above which a node is busy")
     delta_lat: float = parameter(1.3, "relative latency above which a page is moved")
     s_preload: int = parameter(8, "following pages moved along at most", paper="S_preload", high=1 << 20)
-    period_s: float = parameter(1.0, "seconds between decisions", paper="T", low=0.01)
+    period_s: float = period(1.0)
     needs: ClassVar[frozenset[str]] = frozenset({"accesses"})
     balances: ClassVar[bool] = False
     trades_distance: ClassVar[bool] = False

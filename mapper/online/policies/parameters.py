@@ -1,7 +1,6 @@
 """Parameters of policies: dataclass fields that users set by the papers' names, as `delta_perf=0.7`."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import Field, field, fields, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -15,25 +14,19 @@ class _HasFields(Protocol):
 Parametrised = TypeVar("Parametrised", bound=_HasFields)
 
 
-def parameter(default: Any, about: str, *, paper: str = "", low: float = 0.0, high: float = math.inf) -> Any:
+def parameter(default: Any, about: str, *, paper: str = "", low: float = 0.0, high: float = 1e9) -> Any:
     """A field with its meaning, the name the paper gives it (where that differs), and its bounds."""
     return field(default=default, metadata={"about": about, "paper": paper, "low": low, "high": high})
+
+
+def period(seconds: float) -> Any:
+    """The field of the time between two decisions, the papers' T."""
+    return parameter(seconds, "seconds between decisions", paper="T", low=0.01, high=86_400.0)
 
 
 def parameter_names(policy: type[_HasFields] | _HasFields) -> dict[str, Field[Any]]:
     """Names users may set -> field, the paper's name first; case does not matter when setting."""
     return {item.metadata["paper"] or item.name: item for item in fields(policy) if "about" in item.metadata}
-
-
-def parse_settings(settings: Sequence[str]) -> dict[str, str]:
-    """`["delta_perf=0.7"]` -> {"delta_perf": "0.7"}; raises UsageError for what has no name or value."""
-    parsed = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise UsageError(f"--set {setting!r} is not NAME=VALUE", "write for example --set delta_perf=0.7")
-        parsed[name.strip().lower()] = value.strip()
-    return parsed
 
 
 def with_settings(policy: Parametrised, settings: Mapping[str, str]) -> tuple[Parametrised, set[str]]:
@@ -60,6 +53,6 @@ def _value(name: str, item: Field[Any], text: str) -> Any:
         raise UsageError(f"{name}={text}: not {word}", f"its default is {item.default}") from None
     low, high = item.metadata["low"], item.metadata["high"]
     if not low <= value <= high:  # also refuses NaN
-        bounds = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
-        raise UsageError(f"{name}={text} is out of range", f"give {bounds}; its default is {item.default}")
+        hint = f"give {low:g} to {high:.9g}; its default is {item.default}"
+        raise UsageError(f"{name}={text} is out of range", hint)
     return value

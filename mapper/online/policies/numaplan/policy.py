@@ -19,7 +19,7 @@ import numpy as np
 from ...actions import Action, Decision, MoveThread
 from ...observation import Floats, Ints, Observation
 from ..page_sets import move_actions, split_keys
-from ..parameters import parameter
+from ..parameters import parameter, period
 from .grouping import Grouping
 from .huge_pages import NONE as NO_PAGES, SMALL_PAGES, Sent, as_one, huge_pages, in_huge, sent_pages
 from .knowledge import NONE, Sharing, Uses, in_rows, learn
@@ -92,7 +92,7 @@ class Numaplan:
     patience: float = parameter(16.0, "longest time between intervals in s while nothing pays")
     fill: int = parameter(512, "small pages between two of one destination that go along")
     pages: int = parameter(1 << 20, "uses of pages remembered", low=1)
-    period_s: float = parameter(1.0, "seconds between decisions", paper="T", low=0.01)
+    period_s: float = period(1.0)
     needs: ClassVar[frozenset[str]] = frozenset({"accesses"})
     balances: ClassVar[bool] = False
     trades_distance: ClassVar[bool] = False

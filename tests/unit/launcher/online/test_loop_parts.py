@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, read_pids
 from numaplan.launcher.commands.main import LaunchCommand
 from numaplan.launcher.online.actuator import ActionResult, Actuator, Budget
 from numaplan.launcher.online.bindings import Bindings
 from numaplan.launcher.online.example import example_observation
 from numaplan.launcher.online.judge import Cost, verdict
-from numaplan.launcher.online.options import read_budget, read_pids
+from numaplan.launcher.online.options import read_budget
 from numaplan.launcher.online.reporting import Journal, Tally, action_entry, summary
 from numaplan.launcher.online.samples import SampleTable, Window, count_events
 from numaplan.launcher.online.saving import shared_pages
@@ -109,13 +109,15 @@ def test_verdict(before: Cost, after: Cost, expected: str) -> None:
 def test_options_are_checked() -> None:
     assert read_budget("") == (8.0, 256.0)
     assert read_budget("mb=10,moves=0.5") == (0.5, 10.0)
-    assert read_pids(("1,2", "2", "30")) == (1, 2, 30)
+    assert read_pids("--attach", ("1,2", "2", "30")) == (1, 2, 30)
     for wrong in ("moves", "moves=x", "mb=-1", "speed=3", "moves=1e9999"):
         with pytest.raises(UsageError, match="--budget"):
             read_budget(wrong)
     for pid in ("", "x", "0", "-5", "99999999999"):
         with pytest.raises(UsageError, match="--attach"):
-            read_pids((pid,))
+            read_pids("--attach", (pid,))
+    with pytest.raises(UsageError, match="--attach 1,,2: '' is no process"):
+        read_pids("--attach", ("1,,2",))
     with pytest.raises(UsageError, match="policy"):
         LaunchCommand(attach=["1"]).online_options()
     with pytest.raises(UsageError, match="--overhead"):

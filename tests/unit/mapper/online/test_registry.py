@@ -73,7 +73,8 @@ def test_a_setting_reaches_the_part_that_knows_it() -> None:
         ("nimarr", ""), ("nimar+dino", ""), ("", ""), ("+next-touch", ""), ("nimar", "delta_busy=2"),
         ("nimar", "m=x"), ("nimar", "m=0"), ("nimar", "m=1.5"), ("nimar", "delta_perf=nan"), ("nimar", "T=0"),
         ("nimar", "delta_perf"), ("nimar", "=3"), ("nimar", "m="),
-        ("dino", "window=0"), ("lmma", "s_preload=-1"),
+        ("dino", "window=0"), ("lmma", "s_preload=-1"), ("numaplan", "T=1e300"), ("numaplan", "settle=inf"),
+        ("numaplan", f"fill={10**300}"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_refused(name: str, setting: str) -> None:
