@@ -16,9 +16,9 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from signal import SIGILL, SIGINT, SIGKILL, SIGTERM
+from signal import SIGILL, SIGKILL, SIGQUIT
 
-from numaplan.common import NumaplanError, UsageError, run_program
+from numaplan.common import ASKING, NumaplanError, UsageError, run_program
 from numaplan.machine import Machine, seat_arguments
 
 from ...identity.read import read_identity
@@ -221,8 +221,8 @@ def warnings_of_processes(processes: Sequence[ProcessSpool], identity: Identity,
     unseen = _not_emulated(last, known)
     gone = [one for one in named if one not in running and not last[one.pid].becomes]
     ended = [one for one in gone if not last[one.pid].exits]
-    if exit_code in (128 + number for number in (SIGINT, SIGTERM, SIGKILL)):
-        ended = []  # all of them got one
+    if exit_code in (128 + number for number in (*ASKING, SIGQUIT, SIGKILL)):
+        ended = []  # all of them got one, and from no QEMU that failed
     warnings = []
     if unseen:
         warnings.append(

@@ -1,6 +1,7 @@
 """Reading what the emulation plugin leaves, whole or damaged."""
 
 import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -227,7 +228,9 @@ def test_processes_that_a_signal_ended_are_told(tmp_path: Path) -> None:
     assert told(False, True, True) == "", "of its own end the exit code tells"
     assert "a signal ended p0 (sh): if none does without nprof" in told(False, True, True, exit_code=139)
     assert "a signal ended p0.2 (app): if none does without nprof" in told(True, True, False)
-    assert told(True, False, False, exit_code=130) == "", "Ctrl-C ends all"
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1):
+        assert told(False, False, False, exit_code=128 + number) == "", "Ctrl-C ends all, and so do these"
+    assert told(True, False, False, exit_code=130) == ""
     other = [replace(whole, pid=gone), replace(whole, pid=gone + 1, exits=False, becomes=True)]
     (warning,) = warnings_of_processes(other, identity, 0)
     assert warning.startswith("p0.1 (app) became a program that was not emulated") and "signal" not in warning
