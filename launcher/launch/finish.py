@@ -106,11 +106,23 @@ def _notes(launch: CheckedLaunch, logged: LoggedRun) -> list[str]:
     started = {executable_of(launch.program): launch.facts}
     programs = {file: elf_facts(file) for file in sorted(logged.programs)} or started
     different = what_differs(plan, {launch.program: None, **programs})
+    if different and not launch.from_outside:
+        different += _unseen(plan.app.name, launch.request.argv)
     if different := different or runs_other_script(plan, launch.request.argv):
         notes.append(different)
     if not launch.request.match and plan.provenance.get("identity", {}).get("stable") is False:
         notes.append("threads swapped roles between the plan's recordings: see --match")
     return notes
+
+
+def _unseen(name: str, argv: Sequence[str]) -> str:
+    """What to add where the plan's program is named behind what started it, and ran without the library."""
+    if not name or Path(argv[0]).name == name or name not in " ".join(argv[1:]):
+        return ""
+    return (
+        f": if {name} ran, what started it took nlaunch's variables from it (env -i, su): have nlaunch start "
+        f"{name} itself, or bind its threads by --by ptrace"
+    )
 
 
 def _left_running(workdir: Path) -> list[str]:

@@ -23,6 +23,14 @@ def test_another_program_is_noticed(tmp_path: Path) -> None:
     assert f"the plan was made for another program (memory, not {name})" in applied["reasons"]
 
 
+def test_a_program_that_lost_the_library_on_its_way_is_told_how_to_keep_it(tmp_path: Path) -> None:
+    program = build("memory")
+    plan = plan_for([program])
+    for words, lost in ((["env", "-i", program], True), (["env", program], False), (["true"], False)):
+        _, applied = nlaunch(plan, tmp_path, words)
+        assert ("took nlaunch's variables from it" in str(applied["reasons"])) == lost, words
+
+
 def test_the_same_build_by_another_name_is_placed_as_ever(tmp_path: Path) -> None:
     plan = plan_for([build("memory")])
     renamed = tmp_path / "renamed"
