@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +77,7 @@ class Observer:
         self._window = Window(self.window_s)
         self._times: dict[int, procfs.ThreadTimes] = {}
         self._last = self._system.now()
+        self._narrowed = self.machine
         self._page_nodes_before = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         table = np.full(int(self.machine.cpu_ids.max()) + 2, -1, dtype=np.int64)
         table[self.machine.cpu_ids] = self.machine.cpu_node
@@ -108,7 +109,8 @@ class Observer:
             accessed = (rows_of(readings.tids, order, current.tid), page_nodes, current.weight)
         accesses = self._by_node(*accessed, len(readings.tids))
         threads = self._threads(readings, touches, accesses, interval, counts)
-        observation = Observation(now, interval, self.machine, self._processes(pids), threads, pages, touches)
+        machine = self._machine_for(pids)
+        observation = Observation(now, interval, machine, self._processes(pids), threads, pages, touches)
         return Interval(
             observation,
             current,
@@ -146,6 +148,16 @@ class Observer:
         threads cannot follow."""
         cpus, nodes = self.bindings.process_cpus(pid), self._cpus_by_node
         return len(nodes) < 2 or sum(not cpus.isdisjoint(node) for node in nodes) > 1
+
+    def _machine_for(self, pids: Ints) -> MachineView:
+        """The machine without the cpus on which none of the processes may run."""
+        open_cpus = frozenset[int]().union(*map(self.bindings.process_cpus, pids.tolist()))
+        closed = frozenset(self._row_of_cpu) - open_cpus
+        if len(closed) == len(self._row_of_cpu):  # they have ended
+            return self.machine
+        if closed != self._narrowed.closed:
+            self._narrowed = replace(self.machine, closed=closed)
+        return self._narrowed
 
     def _pages(self, table: SampleTable, pids: Ints) -> tuple[Pages, Ints]:
         """The touched pages with their nodes, and the page row of each sample."""

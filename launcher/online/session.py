@@ -56,6 +56,8 @@ class OnlineSession:
         self._thread: threading.Thread | None = None
         self._status = Status(options.quiet, live)
         view, everything = MachineView.of(machine), frozenset(machine.cpus)
+        # What we start may have no more than we (taskset), whatever its plan names.
+        everything = everything.intersection(*(self._system.allowed_cpus(pid) or everything for pid in pids))
         bindings = Bindings(frozenset(planned), self._system, everything)
         faults = events is not None and events.backend == "faults"
         observer = Observer(

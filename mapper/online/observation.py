@@ -29,7 +29,7 @@ class MachineView:
     node_ids: (K,) operating-system ids; cpu_ids: (C,); cpu_node: (C,) row of each cpu's node; distances:
     (K, K) as firmware says, 10 is local; latency_ns: (K, K) without load, from cpus of the row to memory of
     the column; bandwidth_mb_s: (K, K) likewise; has_memory: (K,) whether pages can be put there (all where no
-    size is known).
+    size is known); closed: ids of cpus on which no thread that is seen may run (a cpuset, taskset).
     """
 
     node_ids: Ints
@@ -39,6 +39,7 @@ class MachineView:
     latency_ns: Floats
     bandwidth_mb_s: Floats
     has_memory: Flags
+    closed: frozenset[int] = frozenset()
 
     @staticmethod
     def of(machine: Machine) -> "MachineView":
@@ -63,13 +64,18 @@ class MachineView:
         return len(self.node_ids)
 
     @cached_property
+    def open_cpus(self) -> Flags:
+        """(C,) whether threads may run there."""
+        return ~np.isin(self.cpu_ids, [*self.closed])
+
+    @cached_property
     def seats(self) -> Ints:
-        """(K,) how many cpus each node has."""
-        return np.bincount(self.cpu_node, minlength=self.nodes)
+        """(K,) how many cpus each node has for the threads."""
+        return np.bincount(self.cpu_node[self.open_cpus], minlength=self.nodes)
 
     @cached_property
     def cpu_nodes(self) -> Ints:
-        """Rows of the nodes that have cpus, ascending."""
+        """Rows of the nodes that have such cpus, ascending."""
         return np.flatnonzero(self.seats)
 
     @cached_property

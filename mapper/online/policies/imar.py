@@ -165,7 +165,7 @@ class Cimar(_Imar):
         hosted = np.bincount(threads.cpu[running & (threads.cpu >= 0)], minlength=len(machine.cpu_ids))
         found: list[Migration | None] = []
         for node in _other_nodes(facts, thread):
-            on_node = machine.cpu_node == node
+            on_node = (machine.cpu_node == node) & machine.open_cpus
             found += [
                 self.single(facts, thread, node, cpu)
                 for cpu in np.flatnonzero(on_node & (hosted == 0)).tolist()

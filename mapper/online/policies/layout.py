@@ -14,12 +14,12 @@ from ..observation import Ints, MachineView
 
 
 def domain_slots(machine: MachineView, threads: int) -> list[list[int]]:
-    """Cpu rows of each domain with cpus; each cpu as often as it must hold threads: T = threads / cores,
+    """Rows of the open cpus of each domain; each cpu as often as it must hold threads: T = threads / cores,
     up.
     """
-    per_core = max(1, -(-threads // max(1, len(machine.cpu_ids))))
+    per_core = max(1, -(-threads // max(1, int(machine.seats.sum()))))
     return [
-        np.repeat(np.flatnonzero(machine.cpu_node == node), per_core).tolist()
+        np.repeat(np.flatnonzero((machine.cpu_node == node) & machine.open_cpus), per_core).tolist()
         for node in machine.cpu_nodes.tolist()
     ]
 

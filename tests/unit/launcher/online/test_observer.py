@@ -111,3 +111,15 @@ def test_threads_of_a_process_with_the_cpus_of_one_node_are_not_to_be_moved(
         observer = Observer(machine, Bindings(), KEPT_S)
         threads = observer.observe(no_samples(), [os.getpid()]).observation.threads
         assert threads.movable.tolist() == [movable] * threads.count
+
+
+def test_cpus_on_which_no_process_may_run_are_closed(view: MachineView) -> None:
+    """A process in a cpuset, or under taskset: no policy is to send anything elsewhere."""
+    mine = sorted(os.sched_getaffinity(0))
+    observer = Observer(view, Bindings(), KEPT_S)
+    machine = observer.observe(no_samples(), [os.getpid()]).observation.machine
+    assert machine.closed == frozenset({1 << 12})
+    assert machine.seats.tolist() == [len(mine), 0] and machine.cpu_nodes.tolist() == [0]
+    assert observer.observe(no_samples(), [os.getpid()]).observation.machine is machine
+    gone = observer.observe(no_samples(), []).observation.machine
+    assert not gone.closed

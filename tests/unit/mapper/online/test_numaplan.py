@@ -13,6 +13,7 @@ from numaplan.mapper.online.policies.numaplan.huge_pages import SMALL_PAGES, as_
 from numaplan.mapper.online.policies.numaplan.knowledge import NONE, Uses, in_rows, learn
 from numaplan.mapper.online.policies.numaplan.outlook import Outlook, fit_outlook
 from numaplan.mapper.online.policies.numaplan.policy import Memory, Numaplan
+from numaplan.mapper.online.policies.numaplan.seating import free_seats, seated
 from numaplan.mapper.online.policies.page_sets import page_keys, split_keys
 from tests.support.policy_cases import machine_of, observation
 
@@ -53,6 +54,11 @@ def test_threads_that_share_come_together_when_memory_cannot_help() -> None:
     moves = thread_moves(Numaplan().decide(seen, None).actions)
     node = {thread: moves.get(thread, [0, 0, 1, 1][thread]) for thread in range(4)}
     assert node[0] == node[2] != node[1] == node[3]
+
+
+def test_nodes_where_no_thread_may_run_have_no_seats() -> None:
+    seen = observation(replace(machine_of(4, 2), closed=frozenset({3, 4, 5, 6, 7})), [0, 1, 2, 2])
+    assert free_seats(seen, seated(seen)).tolist() == [4, 2, 0, 0], "two threads a cpu"
 
 
 def test_what_lies_well_stays() -> None:

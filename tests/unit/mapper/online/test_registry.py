@@ -1,9 +1,11 @@
 """Policies by name, parameters by the papers' names."""
 
+from dataclasses import replace
+
 import pytest
 
 from numaplan.common import UsageError
-from numaplan.mapper.online.actions import NEEDS
+from numaplan.mapper.online.actions import NEEDS, MoveThread
 from numaplan.mapper.online.registry import make_policy, policy_names
 from tests.support.policy_cases import machine_of, observation
 
@@ -59,6 +61,32 @@ def test_every_policy_decides_and_says_what_it_needs(name: str, suffix: str) -> 
 )
 def test_settings_go_by_the_papers_names(name: str, setting: str, value: tuple[str, float]) -> None:
     assert getattr(make_policy(name, [setting]), value[0]) == value[1]
+
+
+def nodes_of_moves(name: str, closed: frozenset[int]) -> set[int]:
+    """Where a policy sends eight threads of two processes on the two cpus of node 0; of four nodes."""
+    policy = make_policy(name)
+    machine = replace(machine_of(4, 2), closed=closed)
+    state, moved = None, set[int]()
+    for step in range(6):
+        seen = observation(
+            machine, [0, 1] * 4, process=[0, 0, 0, 0, 1, 1, 1, 1], time_s=step + 1.0,
+            accesses=[[0, 1e6, 0, 1e8]] * 8, operations=[1e9, 1e6] * 4, latency=[100, 200] * 4,
+            mpki=[1, 150] * 4, resident=[[0, 0, 0, 4]] * 2,
+            pages=[(row // 4, 7 + row, 3) for row in range(8)],
+            touches=[(row, thread, 2e6, 200.0) for row in range(8) for thread in (row, row ^ 1)],
+        )  # fmt: skip
+        decision = policy.decide(seen, state)
+        state = decision.state
+        moved |= {action.node for action in decision.actions if isinstance(action, MoveThread)}
+    return moved
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("lmma", "numaplan")])
+def test_no_thread_is_sent_where_none_may_run(name: str) -> None:
+    assert nodes_of_moves(name, frozenset()) & {2, 3}
+    within = nodes_of_moves(name, frozenset({4, 5, 6, 7}))
+    assert within and within <= {0, 1}
 
 
 def test_a_setting_reaches_the_part_that_knows_it() -> None:
