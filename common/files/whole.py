@@ -59,13 +59,27 @@ def same_file(output: FileName, other: FileName) -> bool:
 
 
 def check_named_once(recordings: Iterable[FileName]) -> None:
-    """Raise UsageError for a recording that is given twice."""
+    """Raise UsageError for a recording that is given twice, by its name or as a copy."""
     seen = set[str]()
+    by_size: dict[int, list[str]] = {}
     for name in recordings:
         path = os.path.realpath(name)
         if path in seen:
             raise UsageError(f"{name}: given twice", "name each recording once")
         seen.add(path)
+        with suppress(OSError):  # what cannot be read is told by who reads it
+            found = Path(path).stat()
+            alike = by_size.setdefault(found.st_size, []) if stat.S_ISREG(found.st_mode) else []
+            for other in alike:
+                if _same_content(path, other):
+                    raise UsageError(f"{name}: is a copy of {other}", "name each recording once")
+            alike.append(path)
+
+
+def _same_content(one: str, other: str) -> bool:
+    from filecmp import cmp
+
+    return cmp(one, other, shallow=False)
 
 
 @contextmanager

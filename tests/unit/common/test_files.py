@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.common import UsageError, check_output, open_now, write_document
+from numaplan.common import UsageError, check_named_once, check_output, open_now, write_document
 
 NEW = b"new\n"
 
@@ -122,3 +122,16 @@ def test_a_database_is_no_pipe_and_no_device(tmp_path: Path) -> None:
         check_output(special)
         with pytest.raises(UsageError, match="is a pipe or a device"):
             check_output(special, database=True)
+
+
+def test_a_recording_is_named_once(tmp_path: Path) -> None:
+    one, other, copy, link = (tmp_path / name for name in ("one", "other", "copy", "link"))
+    one.write_bytes(b"recorded")
+    other.write_bytes(b"RECORDED")
+    copy.write_bytes(b"recorded")
+    link.symlink_to(one)
+    check_named_once([one, other, tmp_path / "absent", tmp_path])
+    with pytest.raises(UsageError, match="link: given twice"):
+        check_named_once([one, other, link])
+    with pytest.raises(UsageError, match=f"copy: is a copy of {one}"):
+        check_named_once([one, other, copy])
