@@ -52,7 +52,7 @@ def find_program(argv: Sequence[str], path: str | None = None) -> str:
     found = shutil.which(argv[0], path=path)
     if found is None:
         problem = "not executable" if os.path.exists(argv[0]) else "no such program"  # noqa: PTH110
-        raise UsageError(f"{argv[0]}: {problem}", "check the path (./app for one in this folder)")
+        raise UsageError(f"{argv[0] or repr('')}: {problem}", "check the path (./app for one in this folder)")
     return found
 
 

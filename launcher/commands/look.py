@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from numaplan.common import Argument, Command, Json, Option, UsageError, program_files, run_command
+from numaplan.common import Argument, Command, Json, Option, UsageError, program_files, read_pids, run_command
 
 
 class LookCommand(Command, frozen=True):
@@ -22,7 +22,9 @@ class LookCommand(Command, frozen=True):
     Example: numaplan look --unit nginx --metrics /var/lib/node_exporter/numaplan.prom --watch
     """
 
-    words: Annotated[list[str], Argument("PID|APP", help="Running processes, or after -- a program.")] = []
+    words: Annotated[
+        list[str], Argument("PID|APP", help="Running processes (4711,4712 too), or after -- a program.")
+    ] = []
     unit: Annotated[str, Option(help="All processes of a systemd unit.", metavar="NAME")] = ""
     cgroup: Annotated[str, Option(help="All processes of a cgroup.", metavar="PATH")] = ""
     container: Annotated[str, Option(help="All processes of a container.", metavar="ID")] = ""
@@ -69,8 +71,8 @@ class LookCommand(Command, frozen=True):
         if given:
             name, find = named[given[0]]
             return lambda: find(root, name), ()
-        if all(word.isdecimal() for word in self.words):
-            return None, tuple(map(int, self.words))
+        if all(word.replace(",", "0").isdecimal() for word in self.words):
+            return None, read_pids("process", self.words)
         return None, ()
 
 

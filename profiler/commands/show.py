@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..recording.record import RecordSummary
 
 MOST_THREADS = 40
+LONGEST = 2000  # characters of a command line
 MOST_REGIONS = 4
 
 
@@ -22,7 +23,8 @@ def show_info(facts: dict[str, Any]) -> None:
 
     console = make_console()
     total = sum(facts["samples"].values())
-    console.print(join(facts["app"]["argv"]) or "(no command line)", style="bold")
+    command = join(facts["app"]["argv"]) or "(no command line)"
+    console.print(command if len(command) <= LONGEST else f"{command[:LONGEST]} …", style="bold")
     machine = facts["machine"]
     grid = Table.grid(padding=(0, 2))
     nodes = f"{machine['nodes']} node{'s' * (machine['nodes'] != 1)}"

@@ -31,6 +31,13 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
+def test_ids_may_have_commas_between(sleeper: subprocess.Popen[bytes]) -> None:
+    words = ["look", f"{sleeper.pid},{os.getpid()}", "--seconds", "0.1", "--json"]
+    found = {process["pid"] for process in msgspec.json.decode(succeed("numaplan", *words))["processes"]}
+    assert {sleeper.pid, os.getpid()} <= found
+    assert "'' is no process" in one_line_error(run("numaplan", "look", "1,,2"), "numaplan look", 2)
+
+
 def test_json_and_metrics_of_a_process(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
     file = tmp_path / "numaplan.prom"
     words = ["look", str(sleeper.pid), "--seconds", "0.1", "--json", "--metrics", file]

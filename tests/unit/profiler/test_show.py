@@ -1,5 +1,6 @@
 """What `nprof` says that a trace holds."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,3 +16,11 @@ def test_one_is_one_thread(tmp_path: Path, capsys: pytest.CaptureFixture[str], c
     path = write_trace(tmp_path / "t.db", samples, threads, meta={"period": 1})
     assert main(["info", str(path)]) == 0
     assert f"of {said}" in capsys.readouterr().out
+
+
+def test_a_long_command_line_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meta = {"period": 1, "argv": json.dumps(["./app", "x" * 100_000])}
+    path = write_trace(tmp_path / "t.db", {"time_ns": [0]}, [(0, "p0", "0", 1, 1, "x", 0, -1)], meta=meta)
+    assert main(["info", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("./app") and "…" in said and len(said) < 5000
