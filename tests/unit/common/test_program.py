@@ -2,7 +2,16 @@
 
 import pytest
 
-from numaplan.common import other_script, own_words, program_name, rank_words, script_name, script_path
+from numaplan.common import (
+    UsageError,
+    find_program,
+    other_script,
+    own_words,
+    program_name,
+    rank_words,
+    script_name,
+    script_path,
+)
 
 
 @pytest.mark.parametrize(
@@ -84,3 +93,8 @@ def test_a_job_s_launcher_is_not_the_plan_s_program() -> None:
 )
 def test_what_a_rank_runs(line: str, executable: str, words: str) -> None:
     assert rank_words(line.split(), executable) == words.split()
+
+
+def test_a_program_without_a_name_is_told_so() -> None:
+    with pytest.raises(UsageError, match=r"^'': no such program"):
+        find_program([""])
