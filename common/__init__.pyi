@@ -15,7 +15,11 @@ from .command_line.frame import (
 )
 from .command_line.own_files import check_own_files as check_own_files, program_files as program_files
 from .command_line.parser import read_command as read_command
-from .command_line.values import read_assignments as read_assignments, read_pids as read_pids
+from .command_line.values import (
+    read_assignments as read_assignments,
+    read_pids as read_pids,
+    read_size as read_size,
+)
 from .engines import check_engine as check_engine, run_all as run_all
 from .errors import (
     MachineLacksError as MachineLacksError,

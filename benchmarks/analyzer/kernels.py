@@ -1,6 +1,6 @@
 """Our own kernels under emulation: the sampled communication matrix against that of every access.
 
-Each kernel of tests/programs/communication_kernels.c is recorded twice: shortly at period 1, which
+Each kernel of tests/programs/mapper/communication_kernels.c is recorded twice: shortly at period 1, which
 gives the exact matrix, and longer at period 1000, which gives at least 100,000 samples.
 NUMAPLAN_BENCH_KERNELS: names of kernels, separated by commas (default: all).
 """
@@ -35,7 +35,7 @@ KERNELS = (
     "false-sharing",
     "false-pairs",
 )
-SOURCE = ROOT / "tests" / "programs" / "communication_kernels.c"
+SOURCE = ROOT / "tests" / "programs" / "mapper" / "communication_kernels.c"
 THREADS = 16
 EXACT = 20  # iterations at period 1
 SAMPLED = 1500  # iterations at period 1000

@@ -2,22 +2,12 @@
 
 import re
 
-from numaplan.common import JUnitCase, NotSoError, UsageError, junit_xml
+from numaplan.common import JUnitCase, NotSoError, UsageError, junit_xml, read_size
 
 from ..runs.gate import Verdict
 from .results import ClusterRun
 
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*([kKMGT]?)(?:i?B)?")
-_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?)(%?)")
-
-
-def parse_bytes(option: str, text: str) -> float:
-    """Bytes of 500, 64K, 1.5M; raises UsageError."""
-    found = _SIZE.fullmatch(text)
-    if not found:
-        raise UsageError(f"{option} {text}: not a size", "give for example 64K or 1M")
-    return float(found[1]) * (1 << _UNITS[found[2].upper()])
 
 
 def parse_share(option: str, text: str) -> float:
@@ -34,7 +24,7 @@ class Gates:
 
     def __init__(self, min_local: str, max_between_hosts: str) -> None:
         self._local = parse_share("--min-local", min_local) if min_local else None
-        self._between = parse_bytes("--max-between-hosts", max_between_hosts) if max_between_hosts else None
+        self._between = read_size("--max-between-hosts", max_between_hosts) if max_between_hosts else None
 
     def check(self, run: ClusterRun) -> list[Verdict]:
         """What holds, in the order of the options; also noted in the run."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from numaplan.common import MachineLacksError, UsageError
+from numaplan.common import MachineLacksError, UsageError, read_size
 from numaplan.machine import Cache, Core, Machine, Node
 
 MAX_CPUS = 255  # beyond, the emulated chipset needs an interrupt remapper
@@ -15,7 +15,6 @@ USUAL_MIB = 2048  # of the whole guest
 MIN_NODE_MIB = 96
 MAX_IDS = 1 << 30  # above every cpu id
 LEAST_DISTANCE, MOST_DISTANCE = 11, 254  # between nodes, as firmware tables hold them
-_UNITS = {"M": 1, "G": 1024}
 _HOLE_END_MIB = 3072  # memory beyond goes above 4 GiB
 _SCALE = re.compile(r"([1-9][0-9]{0,2})x([1-9][0-9]{0,2})")
 
@@ -171,10 +170,7 @@ def shape_guest(machine: Machine, memory_mib: int, available_mib: int) -> GuestS
 
 def parse_memory(text: str) -> int:
     """MiB of a size such as 2G or 1500M."""
-    number, unit = text[:-1], text[-1:].upper()
-    if unit not in _UNITS or not number.isdecimal() or len(number) > 6:
-        raise UsageError(f"--memory {text}: not a size", "give for example 2G or 1500M")
-    return int(number) * _UNITS[unit]
+    return read_size("--memory", text, least=1 << 20, most=1 << 40) >> 20
 
 
 def shape_arguments(shape: GuestShape) -> list[str]:

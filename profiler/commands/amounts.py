@@ -1,17 +1,14 @@
-"""Times, sizes and numbers of accesses as they are given on a command line."""
+"""Times and numbers of accesses as they are given on a command line."""
 
 import re
 
 from numaplan.common import UsageError
 
-_SIZE = re.compile(r"([0-9]{1,12})([KMGT]?)B?", re.IGNORECASE)
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SECONDS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s|m|h|)")
 _SECONDS_OF = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 _ACCESSES = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)([KMG])")
 _ACCESSES_OF = {"K": 10**3, "M": 10**6, "G": 10**9}
 _MOST_SECONDS = 1e9  # thirty years: what waits can still be told so much
-_LEAST_BYTES = 1 << 20  # perf overshoots by what its buffers hold
 
 
 def seconds(option: str, text: str) -> float:
@@ -37,12 +34,3 @@ def time_or_accesses(option: str, text: str) -> tuple[float, int]:
     elif not text[-1:].isdecimal():
         return seconds(option, text), 0
     raise UsageError(f"{option} {text}: neither a time nor accesses", "give for example 2s, 500ms or 20M")
-
-
-def size(option: str, text: str) -> int:
-    """Bytes of `64M`, `2G`; raises UsageError for less than perf can keep to."""
-    match = _SIZE.fullmatch(text)
-    found = int(match[1]) * _UNITS[match[2].upper()] if match else 0
-    if not _LEAST_BYTES <= found < 1 << 62:
-        raise UsageError(f"{option} {text}: not a size of at least 1M", "give for example 64M or 2G")
-    return found

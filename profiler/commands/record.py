@@ -18,12 +18,13 @@ from numaplan.common import (
     printable_json,
     read_assignments,
     read_pids,
+    read_size,
     shell_line,
     write_document,
 )
 
 from ..backends.on_signal import told_by_signal
-from .amounts import seconds, size, time_or_accesses
+from .amounts import seconds, time_or_accesses
 from .doctor import recorded_tree
 from .misplaced import misplaced_options
 from .progress import terminal_progress
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ..recording.runs import RecordedRun
 
 _BACKENDS = "auto|pebs|ibs|spe|faults|emulate|lab"
+_LEAST_BYTES = 1 << 20  # of --max-size: perf overshoots by what its buffers hold
 _REAL = ("pebs", "ibs", "spe", "faults")  # the machine and its caches are as they are
 
 
@@ -279,7 +281,7 @@ class RecordCommand(Command, frozen=True):
             duration=seconds("--duration", self.duration) if self.duration else 0.0,
             pids=read_pids("--pid", self.pids),
             all_cpus=self.all_cpus,
-            max_bytes=size("--max-size", self.max_size) if self.max_size else 0,
+            max_bytes=read_size("--max-size", self.max_size, least=_LEAST_BYTES) if self.max_size else 0,
             events=tuple(_event(event) for event in self.events),
             phys=self.phys,
             call_graph=self.call_graph,

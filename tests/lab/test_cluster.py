@@ -65,7 +65,7 @@ def ends_with_a_guest(session: ClusterSession) -> None:
 def test_a_job_in_rank_order_and_as_planned(lab: Path) -> None:  # noqa: ARG001
     if not installed_kernel().network:
         pytest.skip("the lab's kernel was set up without a network: nlab setup")
-    program = str(built(PROGRAMS / "job_ranks.c", "openmpi"))
+    program = str(built(PROGRAMS / "jobs/job_ranks.c", "openmpi"))
     command = [*launcher("openmpi", RANKS), program, str(FAR), str(NUMBERS)]
     hosts = wanted_hosts(2, "2x1", "", None, 2)
     plan = job_of([program], ORDER, Machine.load("2x1"))

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.slow]
 ROUNDS = "1200"
 SHOWN = ("static child of a shell", "Go", "libgomp")
 PATIENCE_S = 600
-LAUNCH_EACH = (sys.executable, str(PROGRAMS / "lab" / "launch_each.py"))
+LAUNCH_EACH = (sys.executable, str(PROGRAMS / "lab/launch_each.py"))
 
 
 def test_threads_are_where_the_plan_says(uncounted: Guest, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ PLANNED: dict[int, tuple[str, tuple[Run, ...]]] = {
 def folder() -> Path:
     """Of `placed` and its library."""
     flags = ["cc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-D_GNU_SOURCE"]
-    program, library = PROGRAMS / "lab" / "placed.c", PROGRAMS / "lab" / "placed_library.c"
+    program, library = PROGRAMS / "lab/placed.c", PROGRAMS / "lab/placed_library.c"
 
     def make(place: Path) -> None:
         for words in (
@@ -228,7 +228,7 @@ def test_a_full_node_is_said_and_survived(uncounted: Guest, plan: Plan, folder: 
 
 
 def test_a_static_program_is_bound_and_its_memory_spread_as_a_whole(uncounted: Guest, tmp_path: Path) -> None:
-    program = guest_program("launch_policy", "-static")
+    program = guest_program("launcher/policy", "-static")
     key = RegionKey(kind="mmap", name="policy+0x10", bytes=2 * MIB)
     spread = PlanRegion(region=key, policy="interleave", runs=runs((MIB, 0), (MIB, 1)))
     plan = msgspec.structs.replace(plan_of_threads([("p0", "0")], machine=MACHINE), memory=(spread,))

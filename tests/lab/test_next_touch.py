@@ -43,7 +43,7 @@ def test_touched_pages_wait_for_few_others(two_nodes: SharedGuest) -> None:
 
 
 def test_marked_memory_is_right_while_it_moves(four_nodes: SharedGuest) -> None:
-    program = guest_program("next_touch", "-O1")
+    program = guest_program("launcher/next_touch", "-O1")
     # Fewer pages of those that are fought for: each still moves many times, and more threads meet on one.
     tests = ("threads 16", "chain", "signals", "forks 16", "mappings", "calls")
     script = "; ".join(f"LD_PRELOAD={LIBRARY} {program} {test}" for test in tests)

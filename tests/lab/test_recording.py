@@ -113,11 +113,11 @@ def test_counts_are_those_of_an_emulated_recording(
 def counted(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: ARG001
     """Threads that share cpus, memory that is given back and mapped anew, processes that share it, one
     node's memory used from each of two, and what the kernel reads for threads."""
-    program, known = guest_program("exchanged_lines"), guest_program("known")
+    program, known = guest_program("recording/exchanged_lines"), guest_program("known")
     trace = tmp_path_factory.mktemp("counted") / "t.db"
     script = f"{program} pairs 7; {program} readers 40; {program} again 5; {program} child; "
     script += f"{known} 0 1 {ACCESSES}; {known} 1 1 {ACCESSES}; {program} filled 3; "
-    script += f"{guest_program('filled_pages')} read"
+    script += f"{guest_program('recording/filled_pages')} read"
     words = ("--backend", "lab", "--machine", "2x1", "--period", "100", "-o", trace)
     result = run("nprof", "record", *words, "--", "sh", "-c", script, timeout=LIMIT_S)
     assert result.returncode == 0, result.stderr
@@ -250,7 +250,7 @@ def test_what_threads_with_one_cache_would_ask_for_if_each_had_its_own(lab: Path
     """One reads each time what the other wrote, who then writes what the first has."""
     lines, rounds, trace = 1 << 17, 2, tmp_path / "t.db"
     words = ("--backend", "lab", "--machine", "1x2", "--period", "1000", "-o", trace)
-    program = guest_program("exchanged_lines")
+    program = guest_program("recording/exchanged_lines")
     result = run("nprof", "record", *words, "--", program, "handed", str(rounds), timeout=LIMIT_S)
     assert result.returncode == 0, result.stderr
     with Trace.open(trace) as found:
@@ -284,7 +284,7 @@ def test_a_part_is_counted_exactly(lab: Path, tmp_path: Path) -> None:  # noqa: 
 def test_what_is_marked_is_counted_exactly(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
     """Each of 64 pages is written once: by two threads, by a forked child, and by one thread later on."""
     words = ("--backend", "lab", "--machine", "2x2", "--marked", "--period", "5", "-o", tmp_path / "t.db")
-    program = guest_program("recorded_part")
+    program = guest_program("recording/recorded_part")
     result = run("nprof", "record", *words, "--", "sh", "-c", f"{program} marks", timeout=LIMIT_S)
     assert result.returncode == 0, result.stderr
     area = f"r.start_addr BETWEEN {BASE} AND {BASE + (8 << 20)}"

@@ -13,7 +13,7 @@ from tests.support.programs import PROGRAMS
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
-SAMPLED = PROGRAMS / "lab" / "sampled.py"
+SAMPLED = PROGRAMS / "lab/sampled.py"
 LOCAL_NS, REMOTE_NS = 90, 189  # of distances 10 and 21
 
 

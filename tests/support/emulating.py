@@ -55,7 +55,7 @@ def joined(blocks: Iterator[SampleBlock]) -> dict[str, np.ndarray]:
 def build(*flags: str) -> Path:
     """The program whose cases are recorded."""
     always = ("-O1", "-D_GNU_SOURCE", "-lpthread")
-    return compiled(PROGRAMS / "emulate_cases.c", flags=(*flags, *always), compiler="gcc")
+    return compiled(PROGRAMS / "recording/emulate_cases.c", flags=(*flags, *always), compiler="gcc")
 
 
 class Recorder:

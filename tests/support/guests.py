@@ -18,7 +18,10 @@ FLAGS = ("-std=gnu11", "-g", "-D_GNU_SOURCE", f"-I{include_folder()}", "-lpthrea
 
 
 def guest_program(name: str, *flags: str) -> Path:
-    """One of programs/lab, of our other programs or of the examples; flags may say how far to optimise it."""
+    """One of programs/lab, of its other folders (`launcher/policy`) or of the examples.
+
+    flags: may say how far to optimise it.
+    """
     sources = (folder / f"{name}.c" for folder in (PROGRAMS / "lab", PROGRAMS, EXAMPLES))
     return compiled(next(source for source in sources if source.exists()), flags=("-O2", *flags, *FLAGS))
 

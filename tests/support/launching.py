@@ -27,8 +27,8 @@ LARGE = 65536
 
 
 def build(name: str, *flags: str) -> str:
-    """The program programs/launch_NAME.c, compiled with these flags and named by them."""
-    source, named = PROGRAMS / f"launch_{name}.c", "".join((name, *flags)).replace("=", "-")
+    """The program programs/launcher/NAME.c, compiled with these flags and named by them."""
+    source, named = PROGRAMS / "launcher" / f"{name}.c", "".join((name, *flags)).replace("=", "-")
     return str(compiled(source, flags=(*STRICT, *flags, "-lpthread"), compiler="gcc", name=named))
 
 

@@ -139,7 +139,7 @@ def cured(cure: Sequence[str], argv: Sequence[str], before: str, ids: Mapping[st
 
 def work_program() -> Path:
     """The program of the cases, compiled."""
-    source = PROGRAMS / "look" / "work.c"
+    source = PROGRAMS / "look/work.c"
     return compiled(source, flags=("-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-lpthread"))
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, read_size
 from numaplan.machine import (
     USUAL_CACHES,
     Machine,
@@ -55,7 +55,6 @@ _CHOICES = {
     "avx2": ("auto", "on", "off"),
 }
 _OURS = ("drop_runtime", "reach", "for_footprint", "show_cpus", "avx2")  # not for the plugin
-_UNITS = {unit: 1 << 10 * power for power, unit in enumerate(("", "K", "M", "G", "T"))}
 _NUMBERS = {"turn": (10, 1_000_000), "seed": (0, 2**63 - 1)}
 
 
@@ -92,7 +91,9 @@ def _checked(name: str, value: str) -> str:
         if not re.fullmatch(r"[0-9]{1,19}", value) or not low <= int(value) <= high:
             raise UsageError(f"{name}={value}: not a number in range", f"give {low} to {high}")
         return str(int(value))
-    return str(_bytes(value)) if name == "for_footprint" else cache_shape(name, value)
+    if name == "for_footprint":
+        return str(read_size("--for-footprint", value, least=1) if value else 0)
+    return cache_shape(name, value)
 
 
 def _shown(machine: Machine) -> list[str]:
@@ -100,14 +101,6 @@ def _shown(machine: Machine) -> list[str]:
     if set(machine.cpus) == os.sched_getaffinity(0):
         return []
     return [f"shown={format_list(machine.cpus).replace(',', ':')}"]
-
-
-def _bytes(value: str) -> int:
-    match = re.fullmatch(r"([0-9]{1,12})([KMGT]?)B?", value.strip().upper())
-    size = int(match[1]) * _UNITS[match[2]] if match else 0
-    if value and not 1 <= size < 1 << 62:
-        raise UsageError(f"--for-footprint {value}: not a size", "give for example 800M or 40G")
-    return size
 
 
 def read_emulate_options(

@@ -29,7 +29,7 @@ WAYS = [
 
 @pytest.fixture(scope="module")
 def program() -> str:
-    return str(compiled(PROGRAMS / "odd_calls.c", flags=("-std=gnu11", "-O1", "-D_GNU_SOURCE")))
+    return str(compiled(PROGRAMS / "common/odd_calls.c", flags=("-std=gnu11", "-O1", "-D_GNU_SOURCE")))
 
 
 @pytest.mark.parametrize("way", WAYS)

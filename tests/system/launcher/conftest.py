@@ -15,4 +15,4 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def work() -> str:
-    return str(compiled(PROGRAMS / "auto_work.c", flags=("-O1", "-pthread")))
+    return str(compiled(PROGRAMS / "launcher/auto_work.c", flags=("-O1", "-pthread")))

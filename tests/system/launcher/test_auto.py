@@ -147,7 +147,7 @@ def test_ranks_do_not_store_plans_against_each_other(store: Store, work: str) ->
 @pytest.mark.slow
 def test_ranks_find_their_parts_of_a_stored_plan(store: Store, tmp_path: Path) -> None:
     needs("mpirun.openmpi")
-    program = compiled(PROGRAMS / "mpi_ranks.c", flags=("-O1", "-lpthread"), compiler="mpicc.openmpi")
+    program = compiled(PROGRAMS / "jobs/mpi_ranks.c", flags=("-O1", "-lpthread"), compiler="mpicc.openmpi")
     recorded = plan_for([str(program)])
     threads = [
         msgspec.structs.replace(thread, process=rank) for rank in ("r0", "r1") for thread in recorded.threads
@@ -170,7 +170,7 @@ def test_ranks_find_their_parts_of_a_stored_plan(store: Store, tmp_path: Path) -
 @pytest.mark.slow
 def test_a_job_is_recorded_by_its_starter_and_its_ranks_are_placed(store: Store, tmp_path: Path) -> None:
     needs("qemu-x86_64", "mpirun.openmpi")
-    program = compiled(PROGRAMS / "mpi_ranks.c", flags=("-O1", "-lpthread"), compiler="mpicc.openmpi")
+    program = compiled(PROGRAMS / "jobs/mpi_ranks.c", flags=("-O1", "-lpthread"), compiler="mpicc.openmpi")
     job = ["mpirun.openmpi", "--oversubscribe", "-n", "2", str(program)]
     first = store.record(*job)
     assert first.returncode == 0, first.stderr

@@ -99,7 +99,7 @@ def test_a_child_of_another_c_library_runs_as_without_us(tmp_path: Path) -> None
     if shutil.which("musl-gcc") is None:
         pytest.skip("musl-gcc is not installed")
     program = tmp_path / "many"
-    source = PROGRAMS / "launch_many.c"
+    source = PROGRAMS / "launcher/many.c"
     subprocess.run(["musl-gcc", "-std=c11", "-o", program, source], check=True)
     argv = ["sh", "-c", f"{program} 8; exit $?"]
     result, applied = nlaunch(plan_of("p0.1"), tmp_path, argv, "--strict")

@@ -39,7 +39,7 @@ def needs(path: str) -> None:
 def audit() -> Path:
     """A library that says on which cpus a program begins, for LD_AUDIT."""
     flags = (*STRICT, "-shared", "-fPIC")
-    return compiled(PROGRAMS / "first_cpus.c", flags=flags, name="first_cpus.so")
+    return compiled(PROGRAMS / "launcher/first_cpus.c", flags=flags, name="first_cpus.so")
 
 
 def plan_of(children: int) -> Plan:

@@ -52,7 +52,7 @@ def under_slurm(four: Hosts) -> Iterator[Mapping[str, str]]:
 
 def program(compiler: str) -> Path:
     try:
-        return compiled(PROGRAMS / "job_ranks.c", flags=("-O1", "-pthread"), compiler=compiler)
+        return compiled(PROGRAMS / "jobs/job_ranks.c", flags=("-O1", "-pthread"), compiler=compiler)
     except subprocess.CalledProcessError as error:
         if "mpi.h" in error.stderr:
             pytest.skip(f"{compiler} has no mpi.h here")

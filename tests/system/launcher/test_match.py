@@ -15,7 +15,7 @@ from tests.support.outside import children, comm, state_of
 from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.system
-ORDER = [(place * 3 + 1) % 8 for place in range(8)]  # of programs/launch_roles.c, turned by 1
+ORDER = [(place * 3 + 1) % 8 for place in range(8)]  # of programs/launcher/roles.c, turned by 1
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ PRELOAD, PLAN_TABLE, ENFORCE = (
 def built(name: str, part: Path, sanitizer: str) -> Path:
     """The test program with a part of the library compiled in."""
     flags = ("-std=c11", f"-I{PRELOAD}", f"-I{PLAN_TABLE}", f"-I{ENFORCE}", "-lpthread")
-    return sanitized(PROGRAMS / f"launch_{name}.c", part, sanitizer=sanitizer, flags=flags)
+    return sanitized(PROGRAMS / "launcher" / f"{name}.c", part, sanitizer=sanitizer, flags=flags)
 
 
 def table(rng: random.Random) -> bytes:

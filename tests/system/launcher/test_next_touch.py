@@ -13,7 +13,7 @@ from tests.support.programs import PROGRAMS, REPOSITORY, compiled, sanitized
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
-SOURCE = PROGRAMS / "next_touch.c"
+SOURCE = PROGRAMS / "launcher/next_touch.c"
 NATIVE = REPOSITORY / "launcher" / "native"
 FLAGS = ("-std=gnu11", "-O1", "-g", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE / 'include'}")
 NAMES = ["threads", "chain", "chain-onstack", "signals", "deaths", "forks", "mappings", "calls"]
@@ -54,7 +54,7 @@ def test_no_page_is_left_behind(name: str) -> None:
     """By a kernel of the test's that is busy with a page, and that moves what it cannot split as a whole."""
     parts = [NATIVE / "next_touch" / f"{part}.c" for part in ("marks", "moving", "queue")]
     flags = (*FLAGS, f"-I{NATIVE / 'next_touch'}", "-ldl")
-    program = compiled(PROGRAMS / "next_touch_kernel.c", *parts, flags=flags, compiler="gcc")
+    program = compiled(PROGRAMS / "launcher/next_touch_kernel.c", *parts, flags=flags, compiler="gcc")
     assert run(program, name).stdout == "0 wrong, 0 stayed\n"
 
 

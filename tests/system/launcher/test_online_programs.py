@@ -30,7 +30,7 @@ NAME = "online_churn"
 def churn() -> Path:
     """A program that goes on until its input ends."""
     needs("perf")
-    return compiled(PROGRAMS / f"{NAME}.c")
+    return compiled(PROGRAMS / "launcher" / f"{NAME}.c")
 
 
 def alone(*words: str | Path) -> bytes:

@@ -41,7 +41,7 @@ def built(sanitizer: str) -> Path:
     sources = [path for part in folders for path in sorted(part.glob("*.c")) if path.name not in WRAPPED]
     includes = (f"-I{part}" for part in (*folders, native / "include"))
     flags = ("-std=gnu11", *includes, "-fno-sanitize=null", "-rdynamic", "-lpthread", "-ldl")
-    return sanitized(PROGRAMS / "launch_whole.c", *sources, sanitizer=sanitizer, flags=flags)
+    return sanitized(PROGRAMS / "launcher/whole.c", *sources, sanitizer=sanitizer, flags=flags)
 
 
 def block(name: str, process: str, thread: str, sequence: int, node: int) -> PlanRegion:

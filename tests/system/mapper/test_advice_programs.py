@@ -22,7 +22,7 @@ PLAIN = {"plan", "bind", "interleave", "initialise", "interleave-region"}
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    return compiled(PROGRAMS / "advised.c", flags=("-O1", "-g", "-pthread"), compiler="gcc")
+    return compiled(PROGRAMS / "mapper/advised.c", flags=("-O1", "-g", "-pthread"), compiler="gcc")
 
 
 Advice = Callable[..., dict[str, Any]]
@@ -72,7 +72,7 @@ def test_what_one_thread_fills_is_filled_in_parallel_in_words_of_its_language(
 ) -> None:
     needs("gfortran")
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    source = PROGRAMS / "names" / "filled.f90"
+    source = PROGRAMS / "names/filled.f90"
     program = compiled(source, flags=("-O2", "-g", "-fopenmp"), compiler="gfortran")
     found = advice(record(program, tmp_path / "t.db", "", *SMALL))["initialise"]
     filled = [at for at, line in enumerate(source.read_text().splitlines(), 1) if "! line:" in line]

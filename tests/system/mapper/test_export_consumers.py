@@ -56,7 +56,7 @@ def needed(program: str, package: str) -> None:
 )
 def test_openmp_runtimes_bind_as_planned(compiler: str, form: str, threads: int, tmp_path: Path) -> None:
     needed(compiler, compiler)
-    source = PROGRAMS / "export_threads.c"
+    source = PROGRAMS / "mapper/export_threads.c"
     command = [compiler, "-fopenmp", "-o", str(tmp_path / "app"), str(source)]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     if built.returncode and ("omp.h" in built.stderr or "lomp" in built.stderr):

@@ -15,7 +15,7 @@ LINES, WAY_NS = 1 << 17, 143
 
 def test_a_thread_that_empties_a_buffer_is_on_the_node_of_the_one_that_fills_it(tmp_path: Path) -> None:
     """There next to nothing costs, as the buffer left the one's own caches and is in both's last one."""
-    program = compiled(PROGRAMS / "exchanged_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
+    program = compiled(PROGRAMS / "recording/exchanged_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
     record(program, tmp_path / "t.db", "buffer 1", "--machine", "2x2", "--period", "10000")
     succeed("nmap", "plan", tmp_path / "t.db", "--machine", "2x2", "-o", tmp_path / "plan.json")
     plan = Plan.load(tmp_path / "plan.json")

@@ -37,7 +37,7 @@ def test_commands_of_a_script_have_a_cpu_together(tmp_path: Path) -> None:
 
 
 def test_teams_of_one_maker_after_another_work_on_their_parts_where_those_before_did(tmp_path: Path) -> None:
-    program = compiled(PROGRAMS / "plan_teams.c")
+    program = compiled(PROGRAMS / "mapper/teams.c")
     plan, said = planned(record(program, tmp_path / "t.db", ""), "2x4")
     assert " share " not in said
     cpus = defaultdict(set)

@@ -49,7 +49,7 @@ def assert_applied(plan: Plan, report: dict[str, Any], processes: set[str]) -> N
 
 def test_a_job_s_ranks_get_their_parts_of_one_plan(tmp_path: Path) -> None:
     needs("qemu-x86_64", "mpirun.openmpi")
-    program = compiled(PROGRAMS / "mpi_ranks.c", flags=("-O1", "-lpthread"), compiler="mpicc.openmpi")
+    program = compiled(PROGRAMS / "jobs/mpi_ranks.c", flags=("-O1", "-lpthread"), compiler="mpicc.openmpi")
     mpirun: list[object] = [shutil.which("mpirun.openmpi"), "--oversubscribe", "-n", 2]
     job(
         [BIN / "nprof", "record", "--multiprocess", "--period", 200, "-o", "t.db", *mpirun, program], tmp_path
@@ -65,7 +65,7 @@ def test_a_job_s_ranks_get_their_parts_of_one_plan(tmp_path: Path) -> None:
 def test_ranks_of_a_job_go_to_nodes_of_their_own(tmp_path: Path) -> None:
     """The threads of a rank share its block: on a machine of two nodes each rank has one."""
     needs("qemu-x86_64", "mpirun.openmpi")
-    program = compiled(PROGRAMS / "mpi_ranks.c", flags=("-O1", "-lpthread"), compiler="mpicc.openmpi")
+    program = compiled(PROGRAMS / "jobs/mpi_ranks.c", flags=("-O1", "-lpthread"), compiler="mpicc.openmpi")
     mpirun = [shutil.which("mpirun.openmpi"), "--oversubscribe", "-n", 2]
     # By messages the busy threads of both ranks belong together, on one node, and the others on the other.
     record = [BIN / "nprof", "record", "--multiprocess", "--messages", "no", "--period", 200]
@@ -85,7 +85,7 @@ def test_ranks_of_a_job_go_to_nodes_of_their_own(tmp_path: Path) -> None:
 
 def test_a_tree_of_forks_is_planned_and_placed(tmp_path: Path) -> None:
     needs("qemu-x86_64")
-    program = compiled(PROGRAMS / "plan_forks.c", flags=("-O1", "-lpthread"))
+    program = compiled(PROGRAMS / "jobs/forks.c", flags=("-O1", "-lpthread"))
     succeed("nprof", "record", "--period", "200", "-o", "t.db", str(program), cwd=tmp_path)
     succeed("nmap", "plan", "t.db", "--place-all", "-o", "plan.json", cwd=tmp_path)
     plan = Plan.load(tmp_path / "plan.json")
@@ -100,7 +100,7 @@ def test_a_tree_of_forks_is_planned_and_placed(tmp_path: Path) -> None:
 def test_a_job_is_reduced_where_it_runs_and_planned_on_hosts(tmp_path: Path) -> None:
     """Each rank leaves its part and nothing else; a plan has the ranks on hosts, with their messages."""
     needs("qemu-x86_64", "mpirun.openmpi")
-    program = compiled(PROGRAMS / "mpi_ranks.c", flags=("-O1", "-lpthread"), compiler="mpicc.openmpi")
+    program = compiled(PROGRAMS / "jobs/mpi_ranks.c", flags=("-O1", "-lpthread"), compiler="mpicc.openmpi")
     mpirun = [shutil.which("mpirun.openmpi"), "--oversubscribe", "-n", 2]
     record = [BIN / "nprof", "record", "--multiprocess", "--period", 200, "--reduce"]
     said = job([*mpirun, *record, "-o", "job", program], tmp_path)

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.system, pytest.mark.slow]
 def test_random_tasks_under_sanitizers() -> None:
     solver = REPOSITORY / "mapper" / "native" / "solver"
     program = sanitized(
-        PROGRAMS / "solver_cases.c",
+        PROGRAMS / "mapper/solver_cases.c",
         *sorted(solver.glob("*.c")),
         sanitizer="address,undefined",
         flags=("-std=c11", f"-I{solver}", "-lm"),

@@ -28,7 +28,7 @@ CHAINS = (
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    return compiled(PROGRAMS / "calls.c", flags=FLAGS)
+    return compiled(PROGRAMS / "recording/calls.c", flags=FLAGS)
 
 
 def chains(path: Path) -> dict[int, Counter[tuple[str, ...]]]:

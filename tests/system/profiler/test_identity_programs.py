@@ -142,7 +142,7 @@ def test_processes_by_fork_path(tmp_path: Path) -> None:
 
 
 def test_the_program_that_was_started_is_the_first_though_it_is_not_seen(tmp_path: Path) -> None:
-    parent = str(compiled(PROGRAMS / "static_parent.c", flags=("-static",)))
+    parent = str(compiled(PROGRAMS / "recording/static_parent.c", flags=("-static",)))
     alone, _ = seen(tmp_path / "alone", [build("many"), "3"])
     for static in (1, 2):
         identity, _ = seen(tmp_path / str(static), [*[parent] * static, build("many"), "3"])

@@ -14,7 +14,7 @@ from tests.support.mpi import built, launcher, run_job
 from tests.support.programs import PROGRAMS, compiled
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
-TRAFFIC = PROGRAMS / "mpi_traffic.c"
+TRAFFIC = PROGRAMS / "jobs/mpi_traffic.c"
 RANKS, ROUNDS, BLOCK = 4, 10, 1000
 WAYS = [("openmpi", "monitoring"), ("openmpi", "pmpi"), ("mpich", "pmpi")]
 
@@ -167,7 +167,7 @@ def test_a_rank_that_aborts_its_job(tmp_path: Path, kind: str, way: str) -> None
 def groups(tmp_path: Path, way: str, *arguments: str | Path) -> tuple[int, Path]:
     """(the exit code, the trace) of two ranks that talk by an intercommunicator."""
     trace, words = tmp_path / "t.db", ("--backend", "faults", "--multiprocess", "--messages", way)
-    program = built(PROGRAMS / "mpi_groups.c", "openmpi")
+    program = built(PROGRAMS / "jobs/mpi_groups.c", "openmpi")
     job = ["timeout", "-s", "KILL", "60", *launcher("openmpi", 2), program, *arguments]
     return run_job([BIN / "nprof", "record", *words, "-o", trace, *job], tmp_path).returncode, trace
 
@@ -175,7 +175,7 @@ def groups(tmp_path: Path, way: str, *arguments: str | Path) -> tuple[int, Path]
 @pytest.mark.parametrize("spawns", [False, True])
 def test_groups_and_jobs_that_talk_to_each_other(tmp_path: Path, spawns: bool) -> None:
     """Open MPI's monitoring crashes there, without us, too."""
-    arguments = [built(PROGRAMS / "mpi_groups.c", "openmpi")] if spawns else []
+    arguments = [built(PROGRAMS / "jobs/mpi_groups.c", "openmpi")] if spawns else []
     code, trace = groups(tmp_path, "auto", *arguments)
     assert code == 0
     with Trace.open(trace) as opened:
@@ -185,7 +185,7 @@ def test_groups_and_jobs_that_talk_to_each_other(tmp_path: Path, spawns: bool) -
 
 
 def test_a_crash_under_monitoring_names_other_ways_first(tmp_path: Path) -> None:
-    code, trace = groups(tmp_path, "monitoring", built(PROGRAMS / "mpi_groups.c", "openmpi"))
+    code, trace = groups(tmp_path, "monitoring", built(PROGRAMS / "jobs/mpi_groups.c", "openmpi"))
     with Trace.open(trace) as opened:
         told = opened.meta.get("warnings", "")
     if not code:
@@ -229,7 +229,7 @@ def sent_by_ucx(tmp_path: Path, ranks: int, *arguments: str) -> dict[int, tuple[
     folder = tmp_path / "sends"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    counting = compiled(PROGRAMS / "ucx_sends.c", flags=("-O1", "-shared", "-fPIC", "-ldl"))
+    counting = compiled(PROGRAMS / "jobs/ucx_sends.c", flags=("-O1", "-shared", "-fPIC", "-ldl"))
     words = [*launcher("mpich", ranks), "-genv", "LD_PRELOAD", counting, built(TRAFFIC, "mpich"), *arguments]
     done = run_job(words, tmp_path, {"UCX_SENDS": str(folder), "MPIR_CVAR_NOLOCAL": "1"})
     assert done.returncode == 0, done.stderr

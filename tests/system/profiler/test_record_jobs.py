@@ -12,7 +12,7 @@ from tests.support.mpi import LAUNCHERS, built, launcher, run_job
 from tests.support.programs import PROGRAMS
 
 pytestmark = pytest.mark.system
-RANKS = PROGRAMS / "mpi_ranks.c"
+RANKS = PROGRAMS / "jobs/mpi_ranks.c"
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ EARLY, SHARED, LATE, AGAIN, CHILD, LAST = range(6)
 @pytest.fixture(scope="module")
 def program() -> Path:
     flags = (*STRICT, "-D_GNU_SOURCE", "-pthread", f"-I{include_folder()}")
-    return compiled(PROGRAMS / "recorded_part.c", flags=flags)
+    return compiled(PROGRAMS / "recording/recorded_part.c", flags=flags)
 
 
 @pytest.fixture(params=["emulate", "faults"])
@@ -194,7 +194,7 @@ def test_recording_begins_after_the_time_to_skip(program: Path, tmp_path: Path) 
 @pytest.mark.slow
 def test_accesses_are_skipped_and_taken_by_number(tmp_path: Path) -> None:
     _emulation()
-    program = compiled(PROGRAMS / "emulate_cases.c", flags=("-O1", "-D_GNU_SOURCE", "-lpthread"))
+    program = compiled(PROGRAMS / "recording/emulate_cases.c", flags=("-O1", "-D_GNU_SOURCE", "-lpthread"))
     counts = {}
     for name, words in {
         "all": [],

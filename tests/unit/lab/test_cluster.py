@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from numaplan.common import NotSoError, UsageError
+from numaplan.common import NotSoError, UsageError, read_size
 from numaplan.lab.cluster.application import of_application, stage_programs
-from numaplan.lab.cluster.gates import Gates, cluster_junit, parse_bytes, parse_share, raise_for
+from numaplan.lab.cluster.gates import Gates, cluster_junit, parse_share, raise_for
 from numaplan.lab.cluster.hosts import guest_shapes, wanted_hosts
 from numaplan.lab.cluster.launchers import host_files, launcher_environment
 from numaplan.lab.cluster.ranks import rank_file, starting_ranks
@@ -192,14 +192,9 @@ def test_gates_hold_or_say_what_was_counted() -> None:
 
 
 def test_sizes_and_shares() -> None:
-    assert [parse_bytes("-x", text) for text in ("12", "64K", "1.5MiB", "2GB")] == [
-        12,
-        65536,
-        3 << 19,
-        2 << 30,
-    ]
+    assert [read_size("-x", text) for text in ("12", "64K", "1.5MiB", "2GB")] == [12, 65536, 3 << 19, 2 << 30]
     assert [parse_share("-x", text) for text in ("90%", "0.9", "1", "0")] == [0.9, 0.9, 1, 0]
-    for parse, text in ((parse_bytes, "M"), (parse_bytes, "-1"), (parse_share, "101%"), (parse_share, "2")):
+    for parse, text in ((read_size, "M"), (read_size, "-1"), (parse_share, "101%"), (parse_share, "2")):
         with pytest.raises(UsageError, match=f"-x {text}"):
             parse("-x", text)
 

@@ -21,7 +21,7 @@ TWO_EACH = {"p0_2": "sh", "p0_2_1": "gzip", "p0_2_2": "gzip", "p0_5": "sh", "p0_
 
 
 def part_of(folder: Path, programs: dict[str, str], process: str, program: str, *taken: str) -> str:
-    source = PROGRAMS / "launch_part.c"
+    source = PROGRAMS / "launcher/part.c"
     flags = (*STRICT, "-D_GNU_SOURCE", f"-I{PLAN_TABLE}")
     asks = compiled(source, PLAN_TABLE / "plan_table.c", flags=flags)
     table = folder / "plan.bin"
@@ -102,8 +102,8 @@ def test_the_parent_s_part_where_only_that_ran_this(
 
 
 def choices(folder: Path, *arguments: str) -> str:
-    """What tests/programs/launch_choices.c says."""
-    sources = (PROGRAMS / "launch_choices.c", PRELOAD / "processes.c", PRELOAD / "status.c")
+    """What tests/programs/launcher/choices.c says."""
+    sources = (PROGRAMS / "launcher/choices.c", PRELOAD / "processes.c", PRELOAD / "status.c")
     program = compiled(*sources, flags=(*STRICT, "-D_GNU_SOURCE", f"-I{PRELOAD}"))
     environment = {name: value for name, value in prepare(folder, os.environ).items() if name != "LD_PRELOAD"}
     command = [program, *arguments]

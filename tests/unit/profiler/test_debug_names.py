@@ -16,7 +16,7 @@ from numaplan.profiler.debug.element_types import element_type
 from numaplan.profiler.debug.module_names import ModuleNames
 from tests.support.programs import PROGRAMS, compiled
 
-SOURCE = PROGRAMS / "names" / "wrapped.c"
+SOURCE = PROGRAMS / "names/wrapped.c"
 MUTATIONS = 150
 
 

@@ -13,7 +13,7 @@ pytestmark = MARKS
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    return compiled(PROGRAMS / "contended_lines.c")
+    return compiled(PROGRAMS / "recording/contended_lines.c")
 
 
 def taken(program: Path, path: Path, arguments: str) -> float:
@@ -36,7 +36,7 @@ def test_a_line_that_is_taken_in_each_turn_keeps_none_short(program: Path, tmp_p
 
 def test_threads_that_do_the_same_do_not_end_at_the_same_time(tmp_path: Path) -> None:
     """Without paces the first one ends 1 % before the last."""
-    program = compiled(PROGRAMS / "equal_work.c", flags=OPTIMISED)
+    program = compiled(PROGRAMS / "recording/equal_work.c", flags=OPTIMISED)
     with Trace.open(record(program, tmp_path / "t.db", "", "--period", "10000")) as trace:
         ends = [row.end_ns for row in trace.thread_rows if row.path != "0"]
     assert len(ends) == 4

@@ -1,5 +1,5 @@
 /* A parent forks two children, one of which forks again; each works on a block of its own with two threads. */
-#include "plan_work.h"
+#include "work.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

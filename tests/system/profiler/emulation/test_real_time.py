@@ -17,7 +17,7 @@ pytestmark = MARKS
 
 
 def test_who_runs_in_real_time_is_told_by_thread(tmp_path: Path) -> None:
-    program = compiled(PROGRAMS / "real_time.c")
+    program = compiled(PROGRAMS / "recording/real_time.c")
     if subprocess.run([program], check=False).returncode == 2:
         pytest.skip("threads may not run in real time here")
     path = record(program, tmp_path / "t.db", "")
@@ -28,7 +28,7 @@ def test_who_runs_in_real_time_is_told_by_thread(tmp_path: Path) -> None:
 
 
 def test_where_none_does_nothing_is_said(tmp_path: Path) -> None:
-    path = record(compiled(PROGRAMS / "sleepers.c"), tmp_path / "t.db", "10")
+    path = record(compiled(PROGRAMS / "recording/sleepers.c"), tmp_path / "t.db", "10")
     with Trace.open(path) as trace:
         assert "real_time" not in counter_totals(trace)
     assert workload_of_trace(path).real_time == 0

@@ -17,7 +17,7 @@ RIGHT = "17 12 15 11\n"
 
 def recorded(folder: Path, *words: object) -> tuple[int, str, str]:
     """How the program ended, what it wrote, and the warnings in its trace."""
-    program = compiled(PROGRAMS / "gathers.c")
+    program = compiled(PROGRAMS / "recording/gathers.c")
     options = [word for word in words if str(word).startswith("avx2=")]
     setting = [word for option in options for word in ("--set", option)]
     rest = [word for word in words if word not in options]

@@ -11,7 +11,7 @@ pytestmark = MARKS
 
 
 def test_sleeps_are_counted_by_thread(tmp_path: Path) -> None:
-    program = compiled(PROGRAMS / "sleepers.c")
+    program = compiled(PROGRAMS / "recording/sleepers.c")
     with Trace.open(record(program, tmp_path / "t.db", "100")) as trace:
         main, sleeper, waiter, answerer = counter_totals(trace)["sleeps"].tolist()
     # What a thread reads may have come before, and waiting for locks and conditions does not count.

@@ -32,11 +32,11 @@ def recorded(folder: Path, *command: object, options: Sequence[str] = ()) -> tup
 def test_under_another_root(tmp_path: Path, who: str, other: bool) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root may change the root")
-    program = compiled(PROGRAMS / "other_root.c")
+    program = compiled(PROGRAMS / "recording/other_root.c")
     root = tmp_path / "root"
     (root / "usr/bin").mkdir(parents=True)
     # It ends with 1 where it has no child to run.
-    shutil.copy(compiled(PROGRAMS / "static_parent.c", flags=("-static",)), root / "inside")
+    shutil.copy(compiled(PROGRAMS / "recording/static_parent.c", flags=("-static",)), root / "inside")
     if other:
         shutil.copy(root / "inside", root / "usr/bin/qemu-x86_64")
         shutil.copy(root / "inside", root / "usr/bin/qemu-aarch64")
@@ -50,7 +50,7 @@ def test_under_another_root(tmp_path: Path, who: str, other: bool) -> None:
 def test_what_goes_on_under_another_root(tmp_path: Path, options: Sequence[str]) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root may change the root")
-    program, additions, period = compiled(PROGRAMS / "other_root.c"), 500_000, 50
+    program, additions, period = compiled(PROGRAMS / "recording/other_root.c"), 500_000, 50
     (tmp_path / "root").mkdir()
     code, warnings = recorded(tmp_path, program, tmp_path / "root", additions, "stays", options=options)
     assert code == 0 and not warnings
@@ -64,7 +64,7 @@ def test_what_closed_the_folder_of_its_recording_under_another_root(tmp_path: Pa
         pytest.skip("only root may change the root")
     (tmp_path / "root").mkdir()
     words = ("nprof", "record", "--backend", "emulate", "--period", "50", "-o", tmp_path / "t.db")
-    program = compiled(PROGRAMS / "other_root.c")
+    program = compiled(PROGRAMS / "recording/other_root.c")
     result = run(*words, "--", program, tmp_path / "root", 500_000, "closes")
     assert result.returncode == 2 and not (tmp_path / "t.db").exists()
     assert b"another root" in result.stderr and b"--backend lab" in result.stderr
@@ -136,7 +136,7 @@ def test_processes_that_become_several_users(tmp_path: Path) -> None:
 
 
 def test_a_child_of_a_static_program(tmp_path: Path) -> None:
-    parent = compiled(PROGRAMS / "static_parent.c", flags=("-static",))
+    parent = compiled(PROGRAMS / "recording/static_parent.c", flags=("-static",))
     code, warnings = recorded(tmp_path, parent, shutil.which("false"))
     assert code == 1
     assert UNSEEN in warnings and "signal" not in warnings

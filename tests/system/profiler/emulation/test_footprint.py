@@ -16,7 +16,7 @@ LINES = 40_000  # 2.4 MiB, accessed at random, five times each
 
 
 def record(folder: Path, *options: str) -> Path:
-    program = compiled(PROGRAMS / "random_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
+    program = compiled(PROGRAMS / "recording/random_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
     trace = folder / "t.db"
     words = ("--period", "10", "--machine", "1x2", "--backend", "emulate", *options)
     succeed("nprof", "record", *words, "-o", trace, program, "7", str(LINES), str(5 * LINES))
@@ -80,7 +80,7 @@ def test_it_takes_a_model_of_caches(tmp_path: Path, words: tuple[str, ...], said
 def test_what_is_only_reserved_takes_little_memory(tmp_path: Path) -> None:
     """QEMU 7.2 would keep 6 GiB of notes of 1 TiB; it does so anew at each place where 16 GiB are."""
     words = ("--machine", "1x2", "--backend", "emulate", "--no-cache", "-o", tmp_path / "t.db")
-    most_mib = int(succeed("nprof", "record", *words, compiled(PROGRAMS / "reserved.c")))
+    most_mib = int(succeed("nprof", "record", *words, compiled(PROGRAMS / "recording/reserved.c")))
     assert most_mib < 2048
     facts = json.loads(succeed("nprof", "info", "--json", tmp_path / "t.db"))
     assert facts["footprint"] < 64 << 20

@@ -26,7 +26,8 @@ def run(program: Path, tmp_path: Path) -> Recorder:
     return Recorder(program, tmp_path)
 
 
-# Loads and stores of each kind of instruction in programs/access_kinds.c; 16 bytes are two accesses of 8.
+# Loads and stores of each kind of instruction in programs/recording/access_kinds.c; 16 bytes are two
+# accesses of 8.
 KINDS = (
     *((1, 0),) * 4,
     *((0, 1),) * 2,
@@ -38,7 +39,7 @@ KINDS = (
 
 @pytest.mark.parametrize(("threads", "signals"), [(1, ()), (4, ("signals",)), (32, ())])
 def test_every_kind_of_access_is_counted(run: Recorder, threads: int, signals: tuple[str, ...]) -> None:
-    program = compiled(PROGRAMS / "access_kinds.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
+    program = compiled(PROGRAMS / "recording/access_kinds.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
     seen = run(300, threads, *signals, executable=program)
     assert seen.recording.exit_code == 0
     place = (seen.samples["addr"] - np.uint64(BASE)) // np.uint64(64 << 10)
@@ -72,7 +73,7 @@ def test_one_thread_is_recorded_the_same_every_time(run: Recorder) -> None:
 
 
 def test_threads_that_wake_each_other_run_in_the_same_order(run: Recorder) -> None:
-    program = compiled(PROGRAMS / "handed_on.c")
+    program = compiled(PROGRAMS / "recording/handed_on.c")
     found: list[bytes] = []
 
     def comes_again() -> bool:
@@ -96,7 +97,7 @@ def test_time_is_counted_in_accesses(run: Recorder) -> None:
 
 
 def test_samples_find_blocks_that_come_and_go_at_one_address(run: Recorder) -> None:
-    program = compiled(PROGRAMS / "reused_blocks.c")
+    program = compiled(PROGRAMS / "recording/reused_blocks.c")
     seen = run(50, executable=program, identity=True)
     identity = seen.recording.identity
     assert identity is not None and seen.recording.exit_code == 0

@@ -13,7 +13,7 @@ from tests.support.emulating import MARKS, Recorder, Seen
 from tests.support.programs import OPTIMISED, PROGRAMS, compiled
 
 pytestmark = MARKS
-SOURCE = PROGRAMS / "emulate_starts.c"
+SOURCE = PROGRAMS / "recording/emulate_starts.c"
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ MAIN, ONE, OTHER, WORKS, POLLS = range(5)
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    return compiled(PROGRAMS / "who_runs.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
+    return compiled(PROGRAMS / "recording/who_runs.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
 
 
 def test_who_sleeps_does_not_run_and_who_polls_does(program: Path, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_without_turns_nobody_looks(program: Path, tmp_path: Path) -> None:
 def test_who_falls_asleep_as_its_turn_ends_is_seen_too(tmp_path: Path) -> None:
     """Parts of about a turn, after which their threads sleep; and 16 turns are about two rounds of all parts,
     so that looks that are evenly apart would see the same part each time."""
-    path = compiled(PROGRAMS / "alone_then_all.c", flags=OPTIMISED)
+    path = compiled(PROGRAMS / "recording/alone_then_all.c", flags=OPTIMISED)
     with Trace.open(record(path, tmp_path / "t.db", "2000 1500")) as trace:
         found = looked_at(trace)
     assert found is not None

@@ -1,5 +1,5 @@
 /* Ranks of two threads: each works on its half of the rank's block, then neighbours exchange a part of it. */
-#include "plan_work.h"
+#include "work.h"
 
 #include <mpi.h>
 

@@ -67,7 +67,7 @@ class Inclusive:
 @pytest.fixture(scope="module")
 def program() -> Path:
     # Static: a loader reads files and unmaps them, of which the plain model sees nothing.
-    return compiled(PROGRAMS / "random_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE", "-static"))
+    return compiled(PROGRAMS / "recording/random_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE", "-static"))
 
 
 def sizes_of(seen: Seen) -> list[int]:
@@ -126,7 +126,7 @@ MACHINES: dict[str, tuple[list[list[int]], list[list[int]]]] = {
 @pytest.fixture(scope="module")
 def sharing() -> Path:
     bare = ("-nostdlib", "-static", "-fno-stack-protector", "-fno-pie", "-no-pie", "-mgeneral-regs-only")
-    return compiled(PROGRAMS / "shared_lines.c", flags=(*OPTIMISED, *bare))
+    return compiled(PROGRAMS / "recording/shared_lines.c", flags=(*OPTIMISED, *bare))
 
 
 @pytest.mark.slow

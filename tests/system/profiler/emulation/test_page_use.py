@@ -20,7 +20,7 @@ FILLED, PAGES = 0x500000000000, 64  # of filled_pages.c
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    return compiled(PROGRAMS / "exchanged_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
+    return compiled(PROGRAMS / "recording/exchanged_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
 
 
 @pytest.mark.parametrize("options", [("--period", "10"), ("--period", "500"), ("--no-cache",)])
@@ -61,7 +61,7 @@ def test_memory_that_is_mapped_anew_is_touched_first_anew(program: Path, tmp_pat
 
 @pytest.fixture(scope="module")
 def filled() -> Path:
-    return compiled(PROGRAMS / "filled_pages.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
+    return compiled(PROGRAMS / "recording/filled_pages.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
 
 
 WHOLE = ("read", "pread", "recv", "readv", "preadv", "preadv2", "recvmsg", "many", "longer")
@@ -122,7 +122,9 @@ def test_a_page_that_is_filled_is_of_the_node_of_who_made_the_call(
 @pytest.mark.skipif(shutil.which("qemu-i386") is None, reason="qemu-i386 is not installed")
 def test_a_program_of_32_bits_has_its_upper_memory_filled(tmp_path: Path) -> None:
     """Addresses from 2 GiB on are not extended in sign."""
-    program = compiled(PROGRAMS / "filled_upper.c", flags=("-m32", "-O1", "-nostdlib", "-static", "-no-pie"))
+    program = compiled(
+        PROGRAMS / "recording/filled_upper.c", flags=("-m32", "-O1", "-nostdlib", "-static", "-no-pie")
+    )
     path = record(program, tmp_path / "t.db", "", "--period", "1")
     with Trace.open(path) as trace:
         rows = trace.rows(
@@ -155,7 +157,9 @@ def test_without_turns_or_on_demand_nothing_is_counted(program: Path, tmp_path: 
 def test_who_filled_memory_before_the_part_has_touched_it_first(
     mode: str, by_main: bool, tmp_path: Path
 ) -> None:
-    program = compiled(PROGRAMS / "touched_before.c", flags=(*OPTIMISED, "-pthread", f"-I{include_folder()}"))
+    program = compiled(
+        PROGRAMS / "recording/touched_before.c", flags=(*OPTIMISED, "-pthread", f"-I{include_folder()}")
+    )
     path = record(program, tmp_path / "t.db", mode, "--period", "7", "--marked")
     with Trace.open(path) as trace:
         found = count_pages(trace, TraceSamples(trace), ("mmap",))

@@ -15,7 +15,9 @@ pytestmark = MARKS
 @pytest.fixture(scope="module")
 def program() -> Path:
     return compiled(
-        PROGRAMS / "seen_cpus.c", flags=("-O1", "-D_GNU_SOURCE", "-fopenmp", "-lpthread"), compiler="gcc"
+        PROGRAMS / "recording/seen_cpus.c",
+        flags=("-O1", "-D_GNU_SOURCE", "-fopenmp", "-lpthread"),
+        compiler="gcc",
     )
 
 
@@ -56,7 +58,7 @@ def test_what_starts_it_can_leave_it_fewer(program: Path, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_all_cpus_of_the_host_are_all_for_who_has_looked_there(tmp_path: Path) -> None:
     """As mpirun does for its ranks: hwloc tells it of the host, not of the machine that is named."""
-    program = compiled(PROGRAMS / "host_cpus.c", flags=("-D_GNU_SOURCE",), compiler="gcc")
+    program = compiled(PROGRAMS / "recording/host_cpus.c", flags=("-D_GNU_SOURCE",), compiler="gcc")
     every = sorted(os.sched_getaffinity(0))
     looked = Path("/sys/devices/system/cpu/cpu0/topology/core_id")
     if not looked.exists() or len(every) > 16 or every == [0]:

@@ -15,7 +15,7 @@ pytestmark = MARKS
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    return compiled(PROGRAMS / "exchanged_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
+    return compiled(PROGRAMS / "recording/exchanged_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
 
 
 def matrix(trace: Trace, condition: str) -> np.ndarray:
@@ -80,7 +80,7 @@ WRITES = ("write", "pwrite", "send", "writev", "pwritev", "pwritev2", "sendmsg")
 @pytest.mark.slow
 @pytest.mark.parametrize("call", [*WRITES, "half", "refused", "null"])
 def test_what_a_thread_writes_to_a_file_it_takes_from_who_made_it(tmp_path: Path, call: str) -> None:
-    program = compiled(PROGRAMS / "written_pages.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
+    program = compiled(PROGRAMS / "recording/written_pages.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
     path = record(program, tmp_path / "t.db", call)
     with Trace.open(path) as trace:
         taken = matrix(trace, f"r.kind = 'mmap' AND r.start_addr = {0x500000000000}")
