@@ -126,21 +126,22 @@ def methods_table(view: PlanView | None) -> str:
     rows += [_method_row(name, costs) for name, costs in predicted.get("baselines", {}).items()]
     head = ["placement", "between nodes", "share", "hop cost", "load deviation", "largest node load"]
     about = (
-        f"Communication in events, load in samples; objective: {view.content['objective']}. Lower is better."
+        "Communication in events; deviation of the nodes' loads as a share of all load; "
+        f"objective: {view.content['objective']}. Lower is better."
     )
     return _section("methods", "The plan against other placements", about, head, rows, {1, 2, 3, 4, 5})
 
 
 def _method_row(name: str, costs: dict[str, Any]) -> list[str]:
     loads = [float(value) for value in costs.get("node_loads", ())]
-    mean = sum(loads) / len(loads) if loads else 0.0
+    total = sum(loads)
     return [
         name,
         in_count(costs["remote_comm"]),
         f"{costs['remote_share']:.1%}",
         in_count(costs["hop_cost"]),
-        in_count(costs["load_std"]),
-        f"{max(loads) / mean - 1:+.1%} of the mean" if mean > 0 else "–",
+        f"{costs['load_std'] / total:.1%}" if total > 0 else "–",
+        f"{max(loads) * len(loads) / total - 1:+.1%} of the mean" if total > 0 else "–",
     ]
 
 

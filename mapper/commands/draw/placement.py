@@ -111,25 +111,32 @@ COMPARED: dict[str, Callable[["Comparison"], str]] = {
     "method": lambda row: row.method,
     "remote": lambda row: f"{row.remote_comm:.5g}",
     "share": lambda row: f"{row.remote_share:.1%}",
-    "cost": lambda row: f"{row.cost / 1e6:.4g}" if row.cost >= 0 else "–",
+    "cost ms": lambda row: f"{row.cost / 1e6:.4g}" if row.cost >= 0 else "–",
     "hop cost": lambda row: f"{row.hop_cost:.5g}",
-    "load std": lambda row: f"{row.load_std:.4g}",
-    "of means": lambda row: f"{row.load_std_mean:.4g}",
+    "load std": lambda row: _of_all_load(row, row.load_std),
+    "of means": lambda row: _of_all_load(row, row.load_std_mean),
     "off": lambda row: f"{row.imbalance:.1%}",
     "ratio": lambda row: f"{row.ratio:.3f}" if row.ratio is not None else "∞",
     "bound": lambda row: f"{row.value / row.lower_bound:.3f}" if row.lower_bound > 0 else "–",
-    "ms": lambda row: f"{row.seconds * 1e3:.2f}",
+    "search ms": lambda row: f"{row.seconds * 1e3:.2f}",
 }
 ABOUT = {
-    "cost": "expected waiting of all threads in ms",
-    "load std": "standard deviation of the nodes' loads",
-    "of means": "the same over the mean loads of their threads, as in CMLB",
+    "cost ms": "expected waiting of all threads",
+    "load std": "standard deviation of the nodes' shares of all load",
+    "of means": "the same of the mean loads of their threads, as in CMLB",
     "off": "largest deviation of a node's load from its share",
-    "ratio": "cost over the best row within the tolerance",
-    "bound": "cost over the lower bound",
+    "ratio": "what the objective makes small over that of the best row within the tolerance",
+    "bound": "the same over the lower bound",
+    "search ms": "how long the method took",
 }
 # In this order on a narrow terminal.
-DISPENSABLE = ("of means", "hop cost", "load std", "bound", "off", "ms", "share")
+DISPENSABLE = ("of means", "hop cost", "load std", "bound", "off", "search ms", "share")
+
+
+def _of_all_load(row: "Comparison", value: float) -> str:
+    """As `nmap plan` shows it: loads are of one unit in one objective and of another in the next."""
+    total = sum(row.node_loads)
+    return f"{value / total:.2%}" if total else "–"
 
 
 def show_comparison(rows: "Sequence[Comparison]") -> None:
@@ -137,7 +144,7 @@ def show_comparison(rows: "Sequence[Comparison]") -> None:
     console = make_console()
     columns = {name: [cell(row) for row in rows] for name, cell in COMPARED.items()}
     if all(row.cost < 0 for row in rows):
-        del columns["cost"]
+        del columns["cost ms"]
     dropped = []
     for name in DISPENSABLE:
         if sum(max(map(len, [head, *cells])) + 1 for head, cells in columns.items()) > console.width + 1:

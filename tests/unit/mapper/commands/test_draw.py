@@ -40,6 +40,22 @@ def test_comparison_fits(
     assert width < 200 or all(f" {row.value / row.lower_bound:.3f} " in shown for row in rows)
 
 
+def test_comparison_has_one_unit_for_one_thing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Loads are misses, samples or accesses, by objective: shares of all load, as `nmap plan` shows them."""
+    monkeypatch.setenv("COLUMNS", "200")
+    four = replace(WORKLOAD, threads=WORKLOAD.threads[:4], comm=WORKLOAD.comm[:4, :4], loads=np.full(4, 3.0))
+    row = compare(four, Machine.load("2x2"), "compact", "remote", seed=0, effort="fast")[0]
+    uneven = replace(row, node_loads=(75.0, 25.0), load_std=25.0, load_std_mean=12.5, cost=2.5e6, seconds=0.1)
+    more = {"node_loads": (7500.0, 2500.0), "load_std": 2500.0, "load_std_mean": 1250.0}
+    show_comparison([uneven, replace(uneven, **more, objective="time")])
+    shown = capsys.readouterr().out.splitlines()
+    tables = [line.split() for line in shown if line.startswith("compact ")]
+    assert tables[0] == tables[1] and {"25.00%", "12.50%", "2.5", "100.00"} <= set(tables[0])
+    assert " cost ms " in shown[1] and shown[1].rstrip().endswith(" search ms")
+
+
 @pytest.mark.parametrize("width", [60, 80])
 def test_plan_fits(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
