@@ -187,7 +187,7 @@ def remap_plan(plan: Plan, machine: Machine) -> Plan:
         node_of.setdefault(origin, node)
         for thread in group:
             cpus = cpus_in_turn(machine, node)
-            turn = taken[node].setdefault(_lane_of(thread), len(taken[node]))
+            turn = taken[node].setdefault(lane_of(thread), len(taken[node]))
             seat = tuple(sorted(cpus)) if whole else (cpus[turn % len(cpus)],)
             seats[thread.process, thread.path] = (node, seat)
     for position, old in enumerate(plan.machine.nodes):  # nodes of the plan that hold memory only
@@ -202,7 +202,7 @@ def remap_plan(plan: Plan, machine: Machine) -> Plan:
     )
 
 
-def _lane_of(thread: PlanThread) -> tuple[str, ...]:
+def lane_of(thread: PlanThread) -> tuple[str, ...]:
     """What threads of a rank share that have one seat through time; of one that has it alone its name."""
     if thread.lane is UNSET:
         return thread.process, thread.path
@@ -263,7 +263,7 @@ def _by_lane(group: Group) -> list[Group]:
     """A group's threads, those of a lane together, in the order of their first ones."""
     lanes: dict[tuple[str, ...], Group] = defaultdict(list)
     for thread in group:
-        lanes[_lane_of(thread)].append(thread)
+        lanes[lane_of(thread)].append(thread)
     return list(lanes.values())
 
 

@@ -13,6 +13,7 @@ from numaplan.mapper import AppliedRank, Plan, ranks_elsewhere
 from numaplan.profiler import ElfFacts, elf_facts, executable_of, first_process, machine_named, ranks_here
 
 from ..enforce.container import fit_to_container
+from ..enforce.idle_cpus import idle_beside
 from ..enforce.plan_fit import HINT, fitted, no_part_for, part_of_process
 from ..enforce.program import gains_privileges, preload_obstacle
 from ..verify.applied import Applied
@@ -121,17 +122,18 @@ def check(
     target = look_at(request.argv, environment)
     if request.job_path:
         return _of_job(request, target, starts=starts)
-    plan, line = Plan.load(request.plan_path), ""
+    made = plan = Plan.load(request.plan_path)
+    line = ""
     if request.remap is None:
-        plan, line = fit_to_container(plan, target.machine, target.environment)
+        plan, line = fit_to_container(made, target.machine, target.environment)
     about = target.machine, bool(request.remap), target.program, target.facts
     elsewhere = ranks_elsewhere(plan, ranks_here(target.environment) or 0)
     absent = no_part_for(plan, target.root)
     warnings = [line, f"{request.plan_path}: {elsewhere}, and may share cpus" if elsewhere else ""]
     warnings.append(f"{request.plan_path} {absent}" if absent else "")
-    return checked(
-        request, target, fitted(plan, request.plan_path, *about, HINT), warnings=[*filter(None, warnings)]
-    )
+    plan = fitted(plan, request.plan_path, *about, HINT)
+    warnings.append(idle_beside(plan) if plan is not made else "")
+    return checked(request, target, plan, warnings=[*filter(None, warnings)])
 
 
 def checked(

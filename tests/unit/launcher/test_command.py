@@ -10,7 +10,7 @@ from numaplan.common.command_line.parser import read_command
 from numaplan.launcher import LaunchRequest
 from numaplan.launcher.commands.main import LaunchCommand, main
 from numaplan.launcher.launch.request import check
-from numaplan.machine import Machine
+from numaplan.machine import Machine, Node
 from numaplan.mapper import (
     Plan,
     PlanApp,
@@ -23,6 +23,7 @@ from numaplan.mapper import (
     policy_names,
 )
 from numaplan.profiler import executable_of
+from tests.support.outside import plan_of_threads
 
 
 def saved_plan(folder: Path, machine: Machine) -> str:
@@ -120,6 +121,18 @@ def test_a_rank_that_the_plan_does_not_know_is_told(rank: str, told: bool, tmp_p
         os.sched_setaffinity(0, ours)  # of which a rank is freed
     assert len(warnings) == told
     assert all(text.startswith(f"{plan} has nothing for r{rank}, a rank of a job") for text in warnings)
+
+
+def test_a_fitted_plan_that_leaves_cpus_idle_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four and four threads where nodes have five and three cpus."""
+    nodes = [Node(id=0, cpus=(0, 1, 2, 3, 4)), Node(id=1, cpus=(5, 6, 7))]
+    here = Machine(nodes=tuple(nodes))
+    monkeypatch.setattr("numaplan.launcher.launch.request.machine_named", lambda *_: here)
+    names = [("p0", "0"), *(("p0", f"0.{n}") for n in range(1, 8))]
+    plan, path = plan_of_threads(names, machine=Machine.load("2x4")), tmp_path / "plan.json"
+    plan.save(path)
+    assert len({thread.node for thread in plan.threads}) == 2
+    assert "with 1 cpu left idle" in check(LaunchRequest(["true"], str(path), remap=True)).warnings[0]
 
 
 def test_explain_promises_no_region_where_none_can_be_placed(

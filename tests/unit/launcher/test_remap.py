@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import given, strategies as st
 
 from numaplan.launcher import remap_plan
+from numaplan.launcher.enforce.idle_cpus import idle_beside
 from numaplan.launcher.enforce.plan_fit import cpus_in_turn
 from numaplan.machine import Core, Machine, Node
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
@@ -167,3 +168,14 @@ def test_threads_that_follow_one_another_are_no_reason_to_cut_a_group() -> None:
     threads = tuple(msgspec.structs.replace(t, lane=1 + t.thread % 2) for t in plan.threads)
     moved = remap_plan(msgspec.structs.replace(plan, threads=threads), shape([2, 2]))
     assert {(thread.node, thread.cpus) for thread in moved.threads} == {(1, (0,)), (1, (1,))}
+
+
+def test_groups_kept_together_beside_idle_cpus_are_told() -> None:
+    """Two groups of four on nodes of five and three cpus, and the same where no cpu is idle."""
+    plan = plan_of([0] * 4 + [1] * 4, shape([4, 4]))
+    told = idle_beside(remap_plan(plan, shape([5, 3])))
+    assert told.startswith("2 threads share 1 cpu, with 1 cpu left idle, as groups") and "nmap plan" in told
+    for machine in (shape([4, 4]), shape([3, 3]), shape([2, 2, 2, 2])):
+        assert idle_beside(remap_plan(plan, machine)) == ""
+    pool = tuple(msgspec.structs.replace(one, cpus=tuple(range(8)), pool=1) for one in plan.threads)
+    assert idle_beside(remap_plan(msgspec.structs.replace(plan, threads=pool), shape([5, 3]))) == ""
