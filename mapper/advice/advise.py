@@ -23,7 +23,10 @@ from .replicas import replicated
 from .situation import Situation, gained
 
 MOST_THREADS = 1024
-ONE_NODE = "the machine has one node: --machine names another, such as 4x2, to ask what to do there"
+ONE_NODE = (
+    "the machine has one node, where a plan can only bind threads to cpus ('nmap plan' says what that saves);"
+    " to plan for another machine, name it: such as --machine 4x2, here and for 'nmap plan'"
+)
 
 
 def advise(

@@ -38,8 +38,10 @@ def _left_out(pages: PagePlan) -> list[str]:
     """What the plan does not list."""
     if not pages.left:
         return []
-    size = sum(key.bytes for key in pages.left)
-    return [
-        f"{len(pages.left)} small regions of libraries, {size / (1 << 20):.1f} MiB, are as good where they"
-        " are touched first: not in the plan"
-    ]
+    from numaplan.analyzer import in_bytes
+
+    size = in_bytes(sum(key.bytes for key in pages.left))
+    if len(pages.left) == 1:
+        return [f"1 small region of a library, {size}, is as good where it is touched first: not in the plan"]
+    what = f"{len(pages.left)} small regions of libraries, {size}, are"
+    return [f"{what} as good where they are touched first: not in the plan"]

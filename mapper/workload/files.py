@@ -161,6 +161,8 @@ def _read_sparse(path: Path) -> Any:
         return sparse.csr_array(entries).astype(np.float64)
     except Exception as error:  # damaged archives and headers raise errors of many kinds
         text = str(error).partition("\n")[0]
+        if "does not contain a sparse" in text:  # scipy names its own buffer there
+            text = "holds arrays, but no sparse matrix"
         raise UsageError(f"{path}: {text}", "give a scipy .npz or a Matrix Market file") from error
 
 

@@ -164,6 +164,7 @@ def test_a_falsely_shared_line_is_to_be_padded_on_any_machine(
         assert pad["action"] == "separate what 4 threads use of static app:counters"
         assert "1 cache line," in pad["evidence"] and pad["gain"] > 0.5
         assert ("one node" in found.get("no_advice", "")) == (machine == "1x4")
+        assert ("--machine 4x2, here and for 'nmap plan'" in found.get("no_advice", "")) == (machine == "1x4")
 
 
 def test_counts_of_the_lab_stand_beside_the_advice(

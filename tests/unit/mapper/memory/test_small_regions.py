@@ -68,7 +68,7 @@ def test_the_plan_says_what_was_left_out() -> None:
     workload = Workload([("p0", "0"), ("p0", "0.1")], np.zeros((2, 2)), np.ones(2), {}, pages=stats)
     made = make_plan(workload, MACHINE, PlanOptions(pins={"0": "0"}))
     assert [region.region.name for region in made.plan.memory] == ["app+0x1"]
-    assert any(note.startswith("2 small regions of libraries, 0.0 MiB") for note in made.notes)
+    assert any(note.startswith("2 small regions of libraries, 32 KiB, are as good") for note in made.notes)
     assert made.plan.predicted.local_share == 1
 
 

@@ -75,6 +75,14 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
             read_comm(path)
 
 
+def test_an_archive_of_other_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "comm.npz"
+    np.savez(path, thread=np.arange(3))
+    with pytest.raises(UsageError) as error:
+        read_comm(path)
+    assert error.value.what == f"{path}: holds arrays, but no sparse matrix"
+
+
 def test_sparse_files_that_claim_too_much(tmp_path: Path) -> None:
     head = b"%%MatrixMarket matrix coordinate real general\n"
     for sizes in (b"3 3 2000000000\n1 1 1\n", b"2000000000 2000000000 1\n1 1 1\n", b"3 3\n", b"x\n", b""):
