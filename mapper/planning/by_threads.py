@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 
 from numaplan.analyzer import PageCounts
+from numaplan.common import counted
 from numaplan.machine import Machine
 
 from ..memory.pages import PagePlan, place_pages
@@ -79,7 +80,7 @@ def crowded(problem: Problem, task: PlanTask) -> list[str]:
     if threads <= cpus:
         return []
     beside = f", beside {light} that hardly run" if light else ""
-    return [f"{threads} threads share {cpus} cpu{'s' * (cpus > 1)}{beside}"]
+    return [f"{counted(threads, 'thread')} share {counted(cpus, 'cpu')}{beside}"]
 
 
 def _remarks(problem: Problem, places: Nodes, options: PlanOptions) -> list[str]:

@@ -81,8 +81,10 @@ def restrict(
     """The machine with cpus only on `nodes` (empty: all), none of `without`, one a core where smt is `avoid`.
 
     Raises UsageError for a node that is not there or has no cpus, a cpu that is not there, another word for
-    smt, or when no cpu is left.
+    smt, or when there is no cpu, or none is left.
     """
+    if not machine.cpu_nodes:
+        raise UsageError("the machine has no node with cpus", "give another --machine")
     if smt not in SMT_CHOICES:
         raise UsageError(f"--smt {smt}", f"take one of {', '.join(SMT_CHOICES)}")
     for node in nodes:

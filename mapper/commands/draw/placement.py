@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 MOST_NODES = 16  # wider tables of distances are of no use on a terminal
 MOST_REGIONS = 20
 MOST_THREADS = 64  # of a node or pool
+DIFFERENT = 0.02  # of all load
+MOVED = (
+    "the threads are not where these figures are for, but were moved since, by hand or by nlaunch:"
+    " 'nmap check TRACE --baseline PLAN' judges them"
+)
 
 
 def show_machine(machine: Machine) -> None:
@@ -58,6 +63,8 @@ def show_plan(plan: Plan) -> None:
     """The summary, threads by node as boxes, then the memory."""
     console = make_console()
     lines = [line for line in summary(plan) if not line.startswith("  node")]
+    if _moved_since(plan):
+        lines.append(MOVED)
     console.print("\n".join(lines), soft_wrap=True)
     total = sum(thread.load for thread in plan.threads)
     console.print(Columns([_threads_box(title, own, total) for title, own in _groups(plan)]))
@@ -74,6 +81,19 @@ def show_plan(plan: Plan) -> None:
         if len(plan.memory) > MOST_REGIONS:
             table.add_row(f"… {len(plan.memory) - MOST_REGIONS} more")
         console.print(table)
+
+
+def _moved_since(plan: Plan) -> bool:
+    """Whether nodes have other threads than the predictions are of: by the loads, so those of pools, which
+    move, are left out."""
+    predicted, own = sum(plan.predicted.node_loads), sum(thread.load for thread in plan.threads)
+    if not predicted or not own or any(thread.pool is not UNSET for thread in plan.threads):
+        return False
+    loads = dict.fromkeys((node.id for node in plan.machine.nodes if node.cpus), 0.0)
+    for thread in plan.threads:
+        loads[thread.node] += thread.load
+    pairs = zip(loads.values(), plan.predicted.node_loads, strict=True)
+    return any(abs(load / own - before / predicted) > DIFFERENT for load, before in pairs)
 
 
 def _groups(plan: Plan) -> list[tuple[str, list[PlanThread]]]:

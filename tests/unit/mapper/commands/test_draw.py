@@ -83,6 +83,23 @@ def test_of_very_many_threads_the_first_are_shown(capsys: pytest.CaptureFixture[
     assert "0.127" in shown and "0.128" not in shown
 
 
+def test_figures_of_a_plan_that_was_edited_are_not_taken_for_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plan = make_plan(WORKLOAD, Machine.load("4x16"), PlanOptions(effort="fast")).plan
+    show_plan(plan)
+    assert "moved since" not in capsys.readouterr().out
+    heaviest = max(range(64), key=lambda n: WORKLOAD.loads[n])
+    node = next(node for node in plan.machine.nodes if node.id != plan.threads[heaviest].node)
+    moved = replace(plan.threads[heaviest], node=node.id, cpus=node.cpus[:1])
+    edited = {heaviest: moved}
+    show_plan(replace(plan, threads=tuple(edited.get(n, one) for n, one in enumerate(plan.threads))))
+    assert "moved since" in capsys.readouterr().out
+    pool = tuple(replace(one, node=node.id, pool=1) for one in plan.threads)
+    show_plan(replace(plan, threads=pool))
+    assert "moved since" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_machine_fits(
     width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -57,6 +57,12 @@ def test_what_cannot_be_is_refused(without: tuple[int, ...]) -> None:
         restrict(SMT, without=without)
 
 
+def test_a_machine_without_cpus_is_called_that() -> None:
+    content = {"schema": "numaplan/machine/1", "nodes": [{"id": 0, "cpus": []}, {"id": 1, "cpus": []}]}
+    with pytest.raises(UsageError, match="the machine has no node with cpus"):
+        restrict(Machine.from_dict(content))
+
+
 def test_a_machine_with_caches_loses_them_with_its_cpus() -> None:
     caches = [{"level": 1, "bytes": 1024, "cpus": [[0], [1]]}]
     machine = Machine.from_dict({"nodes": [{"id": 0, "cpus": [0, 1]}], "caches": caches})
