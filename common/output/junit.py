@@ -60,14 +60,16 @@ def _element(case: JUnitCase) -> ElementTree.Element:
 def errors_in_junit(
     path: FileName | None, name: str, classname: str, *, in_suites: bool = False
 ) -> Iterator[None]:
-    """Write an error of the block into the report, too: that of an earlier run may say that all is well.
+    """Write an error of the block, or its interruption, into the report, too: the verdict of an earlier run
+    may be that all is well.
 
     name: of the suite; classname: of its one case; None for a path: there is no report.
     """
     try:
         yield
-    except Exception as error:
-        case = JUnitCase(classname, "error", error=str(error) or type(error).__name__)
+    except (Exception, KeyboardInterrupt) as error:
+        told = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error) or type(error).__name__
+        case = JUnitCase(classname, "error", error=told)
         with suppress(NumaplanError, OSError):  # the first error is the one to tell
             if path:
                 write_document(path, junit_xml(name, [case], in_suites=in_suites))

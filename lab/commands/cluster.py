@@ -63,7 +63,7 @@ class ClusterCommand(Command, frozen=True):
     as_json: Json = False
 
     def run(self) -> int:
-        from ..cluster.gates import cluster_junit, raise_for
+        from ..cluster.gates import cluster_junit, problem, raise_for
         from ..cluster.tables import show_cluster
 
         with errors_in_junit(self.junit, "nlab cluster", "nlab.run", in_suites=True):
@@ -80,6 +80,8 @@ class ClusterCommand(Command, frozen=True):
             print(f"nlab: the program was ended after {self.timeout:g} s", file=sys.stderr)
         if not result.exit_code:
             raise_for(verdicts)
+        elif verdicts:
+            print(f"nlab: {problem(result)}: gates do not count", file=sys.stderr)
         return result.exit_code
 
     def _run(self) -> "tuple[ClusterRun, list[Verdict]]":

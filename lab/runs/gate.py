@@ -32,6 +32,7 @@ _COMBINE: dict[type[ast.AST], Callable[[float, float], float]] = {
     ast.Div: operator.truediv,
 }
 _MAX_TEXT = 1000
+_EXAMPLE = "write for example 'plan.local_share >= default.local_share + 0.05'"
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ def gate_names(text: str, *, cached: bool = False) -> set[str]:
         return 1.0
 
     _evaluate(text, note)
+    if not names:
+        raise UsageError(f"gate {text!r}: it asks nothing of a configuration", _EXAMPLE)
     return names
 
 
@@ -80,7 +83,6 @@ def check_gate(text: str, configs: Mapping[str, ConfigResult]) -> Verdict:
 def _evaluate(text: str, median: Callable[[str, str], float]) -> Verdict:
     if len(text) > _MAX_TEXT:
         raise UsageError("the gate is too long", f"give at most {_MAX_TEXT} characters")
-    example = "write for example 'plan.local_share >= default.local_share + 0.05'"
     try:
         match _parse(text):
             case ast.Compare(left, [sign], [right]) if type(sign) in _COMPARE:
@@ -88,9 +90,9 @@ def _evaluate(text: str, median: Callable[[str, str], float]) -> Verdict:
                 return Verdict(text.strip(), _COMPARE[type(sign)](*values), *values)
         raise ValueError("not one comparison")
     except ZeroDivisionError:
-        raise UsageError(f"gate {text!r}: it divides by zero", example) from None
+        raise UsageError(f"gate {text!r}: it divides by zero", _EXAMPLE) from None
     except (ValueError, OverflowError, RecursionError, MemoryError) as error:
-        raise UsageError(f"gate {text!r}: {error or 'it is nested too deeply'}", example) from None
+        raise UsageError(f"gate {text!r}: {error or 'it is nested too deeply'}", _EXAMPLE) from None
 
 
 def _parse(text: str) -> ast.expr:

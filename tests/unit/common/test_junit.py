@@ -51,6 +51,15 @@ def test_an_error_replaces_the_verdict_of_an_earlier_run(tmp_path: Path) -> None
     assert error is not None and error.get("message") == "trace.db: damaged — record it again"
 
 
+def test_an_interrupted_command_leaves_no_verdict_of_an_earlier_run(tmp_path: Path) -> None:
+    path = tmp_path / "out.xml"
+    path.write_bytes(junit_xml("nlab compare", [JUnitCase("nlab.gate", "a > b")]))
+    with pytest.raises(KeyboardInterrupt), errors_in_junit(path, "nlab compare", "nlab.run"):
+        raise KeyboardInterrupt
+    error = ElementTree.parse(path).getroot().find("testcase/error")
+    assert error is not None and error.get("message") == "interrupted"
+
+
 def test_an_error_is_told_where_no_report_can_be_written(tmp_path: Path) -> None:
     for path in (None, tmp_path / "none" / "out.xml"):
         with pytest.raises(UsageError, match="damaged"), errors_in_junit(path, "numaplan", "nmap.check"):

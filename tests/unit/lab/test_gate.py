@@ -115,3 +115,8 @@ def test_arithmetic_is_pythons(a: float, b: float, c: float) -> None:
     verdict = check_gate(f"{a:f} + {b:f} * {c:f} >= {a:f}", CONFIGS)
     assert math.isclose(verdict.left, a + b * c)
     assert verdict.ok
+
+
+def test_a_gate_asks_something_of_a_configuration() -> None:
+    with pytest.raises(UsageError, match="'1 < 2': it asks nothing of a configuration"):
+        gate_names("1 < 2")
