@@ -170,7 +170,7 @@ def shape_guest(machine: Machine, memory_mib: int, available_mib: int) -> GuestS
 
 def parse_memory(text: str) -> int:
     """MiB of a size such as 2G or 1500M."""
-    return read_size("--memory", text, least=1 << 20, most=1 << 40) >> 20
+    return read_size("--memory", text, least=1 << 20, most=1 << 50) >> 20
 
 
 def shape_arguments(shape: GuestShape) -> list[str]:

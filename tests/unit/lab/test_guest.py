@@ -108,8 +108,8 @@ def test_memory_is_divided_and_limited() -> None:
 
 
 def test_sizes() -> None:
-    assert [parse_memory(text) for text in ("2G", "1500m", "2.5G", "1T")] == [2048, 1500, 2560, 1 << 20]
-    for text in ("", "G", "2", "-1G", "2T", "1e3M", "9999999G", "²G"):
+    assert [parse_memory(text) for text in ("2G", "1500m", "2.5G", "2T")] == [2048, 1500, 2560, 2 << 20]
+    for text in ("", "G", "2", "-1G", "1e3M", "9999999G", "²G"):
         with pytest.raises(UsageError):
             parse_memory(text)
 
