@@ -25,6 +25,9 @@ MOVED = 1.5  # moves of a page that one node uses, whose accesses are all remote
 SHARED = 1.2  # and so many more of one that others use, too, times their share
 FOLLOWED = 0.9  # of the accesses to a page after the threads started, those that find it moved
 SMALL_FOLLOWED = 0.3  # of those to small blocks, whose pages are not known singly
+# Of programs whose threads the kernel moves about: their pages come after them, whoever uses them.
+ROAMED = 1.5  # moves of a page, times the share of the nodes that are others
+ROAMED_LINES = 0.6  # of its lines, that come out of other caches, then or when it is used again
 OWN_LINES = 1 / 8  # of a page's lines, that are in caches of another node though one alone uses it
 ROUNDS = 40  # of halving an interval
 
@@ -76,7 +79,7 @@ def page_moves(
     share of its accesses that are remote; none where nothing is known of first touches. Lines are in other
     caches as far as threads of other nodes use the page, too.
     """
-    outside = _outside_moves(stats, stays, rows)
+    outside = outside_moves(stats, stays, rows)
     if stats.toucher is None or not len(stats.region):
         return outside
     known = (stats.thread >= 0) & (stats.toucher >= 0)
@@ -98,7 +101,25 @@ def page_moves(
     )
 
 
-def _outside_moves(stats: PageCounts, stays: Floats, rows: Nodes) -> PageMoves:
+def roaming_moves(stats: PageCounts, moving: Floats, nodes: int, held: NDArray[np.bool_]) -> PageMoves:
+    """Expected moves of regions' pages that are used after the threads started, where nobody binds these.
+
+    moving: (N,) share 0..1 of its time for which a thread is moved about, and pages after it; held: (rows of
+    the statistics,) whether the page stays in any case.
+    """
+    if stats.toucher is None:
+        return STILL  # as where nothing is known of first touches
+    known = (stats.thread >= 0) & (stats.thread < len(moving)) & ~held
+    count, made = len(stats.regions), np.where(stats.thread >= 0, stats.accesses, 0)
+    share = np.zeros(len(made))
+    share[known] = moving[stats.thread[known]]
+    total, away = (np.bincount(stats.region, part, count).astype(np.float64) for part in (made, made * share))
+    about = np.divide(away, total, out=np.zeros(count), where=total > 0)
+    moved = ROAMED * (1 - 1 / nodes) * float(about @ pages_in_use(stats, total, after=True))
+    return PageMoves(moved, ROAMED_LINES * PAGE_LINES * moved)
+
+
+def outside_moves(stats: PageCounts, stays: Floats, rows: Nodes) -> PageMoves:
     """The same of memory that is in no region of its own."""
     used, shared = stats.elsewhere_pages, stats.elsewhere_shared
     if stats.period > 1 or used is None or shared is None or not shared.any():
@@ -147,12 +168,13 @@ def _uses(stats: PageCounts, used: NDArray[np.bool_], rows: Nodes, nodes: int) -
     return made, csr_array(uses.multiply(1.0 / np.maximum(uses.sum(axis=1), 1e-300)[:, None]))
 
 
-def pages_in_use(stats: PageCounts, samples: Floats) -> Floats:
+def pages_in_use(stats: PageCounts, samples: Floats, *, after: bool = False) -> Floats:
     """(regions,) pages that are in use: those seen, and as many more as so few samples leave unseen.
 
-    Of P pages n samples show P (1 - e^(-n/P)) where all are used alike.
+    after: in use once the threads have started. Of P pages n samples show P (1 - e^(-n/P)) where all are
+    used alike.
     """
-    used = stats.all_accesses > 0
+    used = (stats.accesses if after else stats.all_accesses) > 0
     new = np.diff(stats.page_number[used], prepend=-1) != 0
     seen = np.bincount(stats.region[used][new], minlength=len(stats.regions)).astype(np.float64)
     most = np.maximum(np.array([-(-key.bytes // PAGE) for key in stats.regions], np.float64), seen)

@@ -10,9 +10,9 @@ from numaplan.profiler import Trace
 from ..threads.problem import Floats
 from .activity import Activity
 
-# In the lab's guest, which is some hundred times slower than a machine: fitted to 16 programs.
-ACCESS_S = 14e-9
-MISS_S = 370e-9  # of an access that its thread's first cache does not answer
+# In the lab's guest, which is some hundred times slower than a machine: fitted to the pages moved there.
+ACCESS_S = 56e-9
+MISS_S = 1.5e-6  # of an access that its thread's first cache does not answer
 
 
 def lasted_s(trace: Trace) -> float:

@@ -18,7 +18,9 @@ from ...memory.page_moves import (
     PageMoves,
     followed_traffic,
     moving_part,
+    outside_moves,
     page_moves,
+    roaming_moves,
     shared_by_processes,
 )
 from ...memory.run_table import NO_TABLES, RunTable
@@ -226,6 +228,29 @@ class CountedPages:
         near = stays * self.near(rows) + (1 - stays) / nodes
         held = shared_by_processes(stats, self._process)
         return page_moves(stats, 1 - self._moving * (1 - near), rows, nodes, held)
+
+    def roaming_moves(
+        self, rows: Nodes, nodes: int, moved: float, stays: float, but: Collection[int] = ()
+    ) -> PageMoves:
+        """By the kernel, when it moves threads about among so many nodes for so much of the time; one that is
+        alone in its process has its memory with it for `stays` of that. The rest is as above."""
+        stats = self.recorded
+        near = stays * self.near(rows) + (1 - stays) / nodes
+        outside = outside_moves(self.first_touches, 1 - self._moving * (1 - near), rows)
+        held = shared_by_processes(stats, self._process) | self._read_files(stats)
+        held |= np.isin(stats.region, list(but))
+        alone = np.bincount(self._process)[self._process] == 1
+        about = moved * np.where(alone, 1 - stays, 1.0) * self._moving.diagonal()
+        moves = roaming_moves(stats, about, nodes, held)
+        return PageMoves(outside.pages + moves.pages, outside.lines + moves.lines)
+
+    @staticmethod
+    def _read_files(stats: PageCounts) -> NDArray[np.bool_]:
+        """(rows of the statistics,) whether it is of a file that is only read, which the kernel leaves."""
+        written = np.bincount(stats.region, stats.writes, len(stats.regions)) > 0
+        files = np.array([key.kind == "file" for key in stats.regions], bool)
+        answer: NDArray[np.bool_] = (files & ~written)[stats.region]
+        return answer
 
     def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int) -> set[Site]:
         """Sites in the tables of which more is local where they are touched first."""

@@ -21,10 +21,6 @@ from .timed_task import TimedTask
 # Of its time, that a thread nobody binds has its memory where it is: by what the lab counted local.
 NEAR = 0.875
 STAYS = 0.5  # of its time, that it is where it began
-# Of the lines of threads, what comes on top where AutoNUMA pulls them to their memory, away from what they
-# have in a cache. With memory interleaved it does not, and .996 times as many lines as expected were counted
-# of 60 programs, in the median.
-PULLED = 0.15
 MOST_SHIFTS = 16  # placements that stand for all that the kernel may choose
 
 
@@ -47,13 +43,14 @@ def alone(
     cpus = [tuple(everywhere.tolist())] * len(first)
     shifts = np.unique(np.linspace(0, len(turn), MOST_SHIFTS, endpoint=False).astype(int))
     seats = [everywhere[(first + shift) % len(turn)] for shift in shifts]
-    moved = STILL if interleaved else task.pages.page_moves(rows, nodes, near_memory(task), but=tables)
-    pulled = 0.0 if interleaved or len(set(task.rows.tolist())) < 2 else PULLED * task.unbound.moved
+    near, about = near_memory(task), task.unbound.moved
+    among = len(task.machine.cpu_nodes)
+    moved = STILL if interleaved else task.pages.roaming_moves(rows, among, about, near, tables)
     where = task.domains.machine.node_of_cpu
-    ways = None if task.seen_on else ways_anywhere(task.use, task.machine, where) * (1 + pulled)
+    ways = None if task.seen_on else ways_anywhere(task.use, task.machine, where)
     costs = [task.cost(cpus, [(cpu,) for cpu in seat.tolist()], traffic, moved, ways=ways) for seat in seats]
     name = "alone, interleaved" if interleaved else "alone"
-    cost = _mean(costs, near_memory(task), _staying(task, STAYS))
+    cost = _mean(costs, near, _staying(task, STAYS))
     return Placement(name, start, cpus, None, traffic, cost, bound=False, moved=not interleaved)
 
 

@@ -13,11 +13,14 @@ from numaplan.mapper.memory.page_moves import (
     BEGINS_S,
     MOVED,
     OWN_LINES,
+    ROAMED,
+    ROAMED_LINES,
     SHARED,
     STILL,
     followed_traffic,
     moving_part,
     page_moves,
+    roaming_moves,
     shared_by_processes,
 )
 from numaplan.mapper.planning.cost.counted_pages import CountedPages
@@ -109,6 +112,41 @@ def test_pages_move_for_processes_that_run_for_long() -> None:
     first = CountedPages(work, [], threads, np.array([1e9, 1.0]))
     assert first.page_moves(ROWS, 2) == STILL
     assert first.kernel_traffic(ROWS, 2)[1].tolist() == [1000, 0]
+
+
+def test_pages_of_threads_that_nobody_binds_come_after_them() -> None:
+    """Whoever uses them, and wherever they were touched first."""
+    nobody = np.zeros(10, bool)
+    for work in (both(100, 100), stats(10, 5000, 0), stats(10, 5000, 1)):
+        moves = roaming_moves(work, np.ones(2), 4, np.zeros(len(work.page), bool))
+        assert moves.pages == pytest.approx(10 * ROAMED * 3 / 4)
+        assert moves.lines == pytest.approx(moves.pages * 64 * ROAMED_LINES)
+        assert roaming_moves(work, np.zeros(2), 4, nobody[:1].repeat(len(work.page))) == STILL
+    half = roaming_moves(both(100, 100), np.array([1.0, 0.0]), 4, np.zeros(20, bool))
+    assert half.pages == pytest.approx(10 * ROAMED * 3 / 4 / 2)
+
+
+def test_pages_that_nobody_uses_once_threads_have_started_stay() -> None:
+    work = both(100, 100)
+    begun = replace(
+        work, accesses=np.where(work.page < 4, 0, work.accesses), before=np.where(work.page < 4, 50, 0)
+    )
+    assert roaming_moves(begun, np.ones(2), 2, np.zeros(20, bool)).pages == pytest.approx(6 * ROAMED / 2)
+
+
+def test_threads_alone_in_their_process_have_their_pages_with_them() -> None:
+    """And pages of a file that is only read stay where they are."""
+    work = stats(10, 5000, 0)
+    teams, alone = (
+        CountedPages(work, [], own, 1e9) for own in ([("p0", "0"), ("p0", "0.1")], [("p0", "0"), ("p1", "0")])
+    )
+    moved = [own.roaming_moves(ROWS, 2, 1.0, 0.75).pages for own in (teams, alone)]
+    assert moved == pytest.approx([10 * ROAMED / 2, 10 * ROAMED / 2 / 4], rel=1e-6)
+    assert teams.roaming_moves(ROWS, 2, 1.0, 0.75, but=[0]) == STILL
+    file = [RegionKey(kind="file", name="f", bytes=10 * PAGE)]
+    read, written = (replace(work, regions=file, writes=work.writes * part) for part in (0, 1))
+    kept = [CountedPages(one, [], [("p0", "0"), ("p0", "0.1")], 1e9) for one in (read, written)]
+    assert [own.roaming_moves(ROWS, 2, 1.0, 0.75).pages > 0 for own in kept] == [False, True]
 
 
 def test_the_kernel_moves_no_page_that_two_processes_share() -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from numaplan.analyzer import UNSEEN_BETWEEN
 from numaplan.machine import OVERLAP, Cost
 from numaplan.mapper import Plan, PlanOptions, Workload, make_plan
-from numaplan.mapper.memory.page_moves import MOVED, OWN_LINES
+from numaplan.mapper.memory.page_moves import MOVED, ROAMED, ROAMED_LINES
 from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.planning.cost.timed_task import TimedTask
 from numaplan.mapper.planning.cost.unplanned import alone
@@ -109,18 +109,18 @@ def test_a_short_run_is_over_before_pages_move_and_one_of_a_larger_input_is_not(
     assert alone(timed.with_misses(work.pages, 8)).cost.moves_ns > 0
 
 
-def test_without_a_plan_threads_leave_what_they_touched_first() -> None:
-    """An eighth of the time they are anywhere without it: away from it three times in 32."""
+def test_without_a_plan_pages_come_after_threads_that_the_kernel_moves_about() -> None:
+    """From one node to any other, also where each thread touched its own first."""
     work = workload(users=[[0], [1], [2], [3]])
     assert work.pages is not None
     own = replace(work, pages=replace(work.pages, toucher=work.pages.thread))
     predicted = plan_of(own, "4x1").predicted
     parts = {name: parts["moves_ns"] for name, parts in predicted.candidate_parts.items()}
     copied = 64 * (84 + 143) / OVERLAP
-    assert parts["alone"] == pytest.approx(4 * PAGES * MOVED * 3 / 32 * copied)
+    assert parts["alone"] == pytest.approx(4 * PAGES * ROAMED * 3 / 4 * copied)
     lines = {name: parts["lines_ns"] for name, parts in predicted.candidate_parts.items()}
-    # With each page an eighth of its lines comes out of caches, and these threads exchange no others.
-    assert lines["alone"] == pytest.approx(4 * PAGES * MOVED * 3 / 32 * 64 * OWN_LINES * 143)
+    # With each page a part of its lines comes out of caches, and these threads exchange no others.
+    assert lines["alone"] == pytest.approx(4 * PAGES * ROAMED * 3 / 4 * 64 * ROAMED_LINES * 143)
     assert not any(waited for name, waited in lines.items() if name != "alone")
     assert {name for name, moved in parts.items() if moved} == {"alone"}
     assert {"bound in order", "alone, interleaved"} <= set(parts)

@@ -6,7 +6,6 @@ import pytest
 from numaplan.mapper import PlanOptions
 from numaplan.mapper.planning.cost.timed_task import TimedTask
 from numaplan.mapper.planning.cost.unbound import LEFT
-from numaplan.mapper.planning.cost.unplanned import PULLED
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.search.candidates import choose
 from numaplan.mapper.planning.search.order import in_order_of_creation
@@ -61,5 +60,5 @@ def test_no_placement_parts_workers_by_which_of_them_took_more() -> None:
     assert found.tried[0].places.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     lines = [one.cost.lines_ns for one in (found.alone, found.tried[0])]
     assert lines[0] == pytest.approx(
-        (1 + LEFT) * (1 + PULLED) * lines[1]
+        (1 + LEFT) * lines[1]
     )  # the kernel has them nowhere else, but moves them
