@@ -27,14 +27,14 @@ class Gates:
         self._between = read_size("--max-between-hosts", max_between_hosts) if max_between_hosts else None
 
     def check(self, run: ClusterRun) -> list[Verdict]:
-        """What holds, in the order of the options; also noted in the run."""
+        """What holds, in the order of the options; also noted in the run. Of one that failed nothing does."""
         verdicts = []
         if self._local is not None:
             name, share = f"local_share >= {self._local:g}", run.local_share
-            verdicts.append(Verdict(name, share >= self._local, share, self._local))
+            verdicts.append(Verdict(name, not run.failed and share >= self._local, share, self._local))
         if self._between is not None:
             name, sent = f"between_hosts <= {self._between:.0f}", run.between_hosts
-            verdicts.append(Verdict(name, sent <= self._between, sent, self._between))
+            verdicts.append(Verdict(name, not run.failed and sent <= self._between, sent, self._between))
         run.gates = [
             {"gate": one.gate, "ok": one.ok, "left": one.left, "right": one.right} for one in verdicts
         ]

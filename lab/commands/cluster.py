@@ -68,12 +68,12 @@ class ClusterCommand(Command, frozen=True):
 
         with errors_in_junit(self.junit, "nlab cluster", "nlab.run", in_suites=True):
             result, verdicts = self._run()
-        for rank, report in (result.applied or {}).items() if self.report else ():
-            write_document(f"{self.report}/{rank}.json", reviewable_json(report))
         if self.as_json:
             print_result(result)
         else:
             show_cluster(result, sys.stderr)
+        for rank, report in (result.applied or {}).items() if self.report else ():
+            write_document(f"{self.report}/{rank}.json", reviewable_json(report))
         if self.junit:
             write_document(self.junit, cluster_junit(result, verdicts))
         if result.timed_out:

@@ -41,12 +41,12 @@ class RunCommand(GuestCommand, frozen=True):
         sys.stdout.flush()
         with open_session(self.request(self.by_thread), say) as session:
             result = session.run(name, own_stdin(), 2 if self.as_json else 1, 2)
-        if self.counts:
-            write_document(self.counts, counts_csv(result))
         if self.as_json:
             print_result(result)
         else:
             show_run(result, sys.stderr)
+        if self.counts:
+            write_document(self.counts, counts_csv(result))
         if result.timed_out:
             print(f"nlab: the program was ended after {self.timeout:g} s", file=sys.stderr)
         return result.exit_code

@@ -188,6 +188,7 @@ def test_gates_hold_or_say_what_was_counted() -> None:
         raise_for(verdicts)
     assert cluster_junit(run, verdicts).count(b"<failure") == 2
     assert b"exited with 3" in cluster_junit(run_of(1, exit_code=3), [])
+    assert [verdict.ok for verdict in Gates("1%", "1G").check(run_of(1, exit_code=3))] == [False, False]
     assert not Gates("", "").check(run)
 
 
