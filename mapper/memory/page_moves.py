@@ -109,7 +109,7 @@ def roaming_moves(stats: PageCounts, moving: Floats, nodes: int, held: NDArray[n
     """
     if stats.toucher is None:
         return STILL  # as where nothing is known of first touches
-    known = (stats.thread >= 0) & (stats.thread < len(moving)) & ~held
+    known = (stats.thread >= 0) & (stats.thread < len(moving)) & ~held & ~_in_read_files(stats)
     count, made = len(stats.regions), np.where(stats.thread >= 0, stats.accesses, 0)
     share = np.zeros(len(made))
     share[known] = moving[stats.thread[known]]
@@ -117,6 +117,14 @@ def roaming_moves(stats: PageCounts, moving: Floats, nodes: int, held: NDArray[n
     about = np.divide(away, total, out=np.zeros(count), where=total > 0)
     moved = ROAMED * (1 - 1 / nodes) * float(about @ pages_in_use(stats, total, after=True))
     return PageMoves(moved, ROAMED_LINES * PAGE_LINES * moved)
+
+
+def _in_read_files(stats: PageCounts) -> NDArray[np.bool_]:
+    """(rows of the statistics,) whether the page is of a file that is only read, which the kernel leaves."""
+    written = np.bincount(stats.region, stats.writes, len(stats.regions)) > 0
+    files = np.array([key.kind == "file" for key in stats.regions], bool)
+    answer: NDArray[np.bool_] = (files & ~written)[stats.region]
+    return answer
 
 
 def outside_moves(stats: PageCounts, stays: Floats, rows: Nodes) -> PageMoves:

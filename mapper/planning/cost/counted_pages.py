@@ -1,7 +1,6 @@
 """The accesses of a workload that a placement is judged by: what reaches memory, where that is known."""
 
 import math
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from functools import cached_property
@@ -24,11 +23,12 @@ from ...memory.page_moves import (
     shared_by_processes,
 )
 from ...memory.run_table import NO_TABLES, RunTable
-from ...memory.site_rules import Site, site_of
+from ...memory.site_rules import Site
 from ...memory.traffic import first_touches, planned_traffic, touching_pairs
 from ...threads.cost import one_hot
 from ...threads.problem import Floats, Nodes
 from ...workload.roles.exchanged import allocators, exchanged_pages, exchanged_pairs
+from .touched_gain import touched_gain
 
 LITTLE = 1e-3  # of all accesses in what decides where pages go, at least
 HIT = 1e-5  # of what a miss decides, that any access does: with a larger input it may miss
@@ -225,9 +225,14 @@ class CountedPages:
             left = ~np.isin(stats.region, list(but))
             before = None if stats.before is None else stats.before * left
             stats = msgspec.structs.replace(stats, accesses=stats.accesses * left, before=before)
-        near = stays * self.near(rows) + (1 - stays) / nodes
         held = shared_by_processes(stats, self._process)
-        return page_moves(stats, 1 - self._moving * (1 - near), rows, nodes, held)
+        return page_moves(stats, self._staying(rows, nodes, stays), rows, nodes, held)
+
+    def _staying(self, rows: Nodes, nodes: int, stays: float) -> Floats:
+        """(N, N) how likely no page moves for the one's access to what the other touched."""
+        near = stays * self.near(rows) + (1 - stays) / nodes
+        answer: Floats = 1 - self._moving * (1 - near)
+        return answer
 
     def roaming_moves(
         self, rows: Nodes, nodes: int, moved: float, stays: float, but: Collection[int] = ()
@@ -235,22 +240,12 @@ class CountedPages:
         """By the kernel, when it moves threads about among so many nodes for so much of the time; one that is
         alone in its process has its memory with it for `stays` of that. The rest is as above."""
         stats = self.recorded
-        near = stays * self.near(rows) + (1 - stays) / nodes
-        outside = outside_moves(self.first_touches, 1 - self._moving * (1 - near), rows)
-        held = shared_by_processes(stats, self._process) | self._read_files(stats)
-        held |= np.isin(stats.region, list(but))
+        outside = outside_moves(self.first_touches, self._staying(rows, nodes, stays), rows)
+        held = shared_by_processes(stats, self._process) | np.isin(stats.region, list(but))
         alone = np.bincount(self._process)[self._process] == 1
         about = moved * np.where(alone, 1 - stays, 1.0) * self._moving.diagonal()
         moves = roaming_moves(stats, about, nodes, held)
         return PageMoves(outside.pages + moves.pages, outside.lines + moves.lines)
-
-    @staticmethod
-    def _read_files(stats: PageCounts) -> NDArray[np.bool_]:
-        """(rows of the statistics,) whether it is of a file that is only read, which the kernel leaves."""
-        written = np.bincount(stats.region, stats.writes, len(stats.regions)) > 0
-        files = np.array([key.kind == "file" for key in stats.regions], bool)
-        answer: NDArray[np.bool_] = (files & ~written)[stats.region]
-        return answer
 
     def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int) -> set[Site]:
         """Sites in the tables of which more is local where they are touched first."""
@@ -268,26 +263,9 @@ class CountedPages:
     def _touched_gain(
         self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int, *, every: bool
     ) -> dict[Site, float]:
-        """What share of the accesses becomes local where a site's regions are touched first instead of
-        placed; of sites with tables, all of which have a home. every: accesses of any kind."""
-        stats, known = (self.accesses, self.first_touches) if every else (self.stats, self._touched)
-        count = len(stats.regions)
-        if known.toucher is None:
-            return {}
-        homes = planned_traffic(stats, tables, rows, nodes)[1]
-        users = (stats.thread >= 0) & (stats.thread < len(rows))
-        here = np.where(users & (homes == rows[np.clip(stats.thread, 0, len(rows) - 1)]), stats.accesses, 0.0)
-        found = (known.thread >= 0) & (known.thread < len(rows)) & (known.toucher >= 0)
-        found &= known.toucher < len(rows)
-        user, toucher = known.thread[found], known.toucher[found]
-        there = known.accesses[found] * self.near(rows)[user, toucher]
-        gain = np.bincount(known.region[found], there, count) - np.bincount(stats.region, here, count)
-        share = gain / max(float(stats.accesses.sum()), 1e-300)
-        answer: dict[Site, float] = defaultdict(float)
-        for number, table in tables.items():
-            moves = table.interleave or table.next_touch
-            answer[site_of(table.key)] += -math.inf if moves else float(share[number])
-        return {site: much for site, much in answer.items() if much > -math.inf}
+        """By site, of those with tables; every: of accesses of any kind."""
+        counts = (self.accesses, self.first_touches) if every else (self.stats, self._touched)
+        return touched_gain(*counts, self.near(rows), tables, rows, nodes)
 
     def whole(self, traffic: Floats) -> Floats:
         """(N, K) the same for all that each thread accesses, where it is not known of some where it is."""
