@@ -19,11 +19,6 @@ class Match:
     fit_before: float
     fit: float
 
-    @property
-    def moved(self) -> int:
-        """How many roles have another thread than the order of creation says."""
-        return int((self.threads != np.arange(len(self.threads))).sum())
-
 
 def load_matching(by_communication: bool) -> None:
     """Load what matching needs; by memory alone it needs little."""

@@ -10,19 +10,19 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from numaplan.common import UsageError
-from numaplan.mapper import Plan
+from numaplan.mapper import Plan, PlanThread
 from numaplan.profiler import LiveEvents, LiveSamples, live_events, start_sampler
 
 from ..enforce.plan_table import PlanTable
 from ..process.procfs import families
 from ..process.soft_dirty import SoftDirtyProbe
-from ..verify.logged_run import read_logged_run
+from ..verify.logged_run import LoggedRun, read_logged_run
 from .match import Match, load_matching, match_roles
 from .memory_use import LiveUse, RoleUse, joined
+from .seats import seated
 
 PERIOD = 1000
 LAB_PERIOD = 4001  # a virtual machine makes fewer accesses a second
@@ -78,9 +78,7 @@ class Matcher:
                 if self._wait(began + attempt * self._seconds - time.monotonic()):
                     return
                 pieces.append(self._sampler.take())
-                live = LiveUse(
-                    joined(pieces), read_logged_run(self._workdir, self._table.processes), self._table, roles
-                )
+                live = LiveUse(joined(pieces), self._logged(), self._table, roles)
                 if live.samples >= LEAST_SAMPLES * max(len(live.tids), 1):
                     break
             self._outcome = self._match(roles, live, time.monotonic() - began)
@@ -88,6 +86,9 @@ class Matcher:
             self._outcome = f"threads were not matched to roles: {error}"
         finally:
             self._sampler.close()  # the rest of the run costs nothing
+
+    def _logged(self) -> LoggedRun:
+        return read_logged_run(self._workdir, self._table.processes)
 
     def _wait(self, seconds: float) -> bool:
         """Let the program run; where only faults are sampled, make memory that is in use fault again.
@@ -117,33 +118,29 @@ class Matcher:
         if live.samples < LEAST_SAMPLES * max(len(live.tids), 1):
             few = f"{live.samples} samples of planned memory in {seconds:.3g} s are too few"
             return f"threads were not matched to roles: {few}"
-        moved, fits = 0, []
+        fits, seats = [], dict[int, PlanThread]()
         for process in {self.plan.threads[row].process for row in rows}:
             own = [row for row in rows if self.plan.threads[row].process == process]
             found = self._match_some(own, roles, live)
-            moved += found.moved
             fits.append((found.fit_before, found.fit))
+            for role, chosen in zip(own, found.threads, strict=True):
+                seats[own[int(chosen)]] = self.plan.threads[role]
+        others = {row: seat for row, seat in seats.items() if seat.cpus != self.plan.threads[row].cpus}
+        self.plan, moved = seated(self.plan, others, live.tids, self._logged)
+        when, left = f"after {seconds:.3g} s", len(others) - moved
+        if left and not moved:
+            return f"threads were not matched to roles: those to move had ended {when}"
         before, after = np.mean(fits, axis=0)
         where = f"{moved} of {len(rows)} threads" if moved else "no thread"
-        fits_now = f"(fit {before:.2f}, now {after:.2f})"
-        return f"{where} moved to another role's cpus after {seconds:.3g} s {fits_now}"
+        ended = f", {left} had ended" if left else ""
+        return f"{where} moved to another role's cpus {when}{ended} (fit {before:.2f}, now {after:.2f})"
 
     def _match_some(self, rows: list[int], roles: RoleUse, live: LiveUse) -> Match:
         index = np.ix_(rows, rows)
         comm = live.communication()
-        found = match_roles(
+        return match_roles(
             roles.use[rows], live.use[rows], None if roles.comm is None else roles.comm[index], comm[index]
         )
-        threads = list(self.plan.threads)
-        for role, chosen in zip(rows, found.threads, strict=True):
-            row = rows[int(chosen)]
-            seat, thread = self.plan.threads[role], self.plan.threads[row]
-            if row != role:
-                with suppress(OSError):  # it has just ended
-                    os.sched_setaffinity(live.tids[thread.process, thread.path], seat.cpus)
-                    threads[row] = msgspec.structs.replace(thread, node=seat.node, cpus=seat.cpus)
-        self.plan = msgspec.structs.replace(self.plan, threads=tuple(threads))
-        return found
 
 
 def _events() -> LiveEvents:

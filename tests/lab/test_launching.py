@@ -15,7 +15,7 @@ from tests.support.programs import PROGRAMS
 from tests.support.runtimes import KINDS, NotHereError
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
-ROUNDS = "1200"
+ROUNDS = "600"  # after it was moved
 SHOWN = ("static child of a shell", "Go", "libgomp")
 PATIENCE_S = 600
 LAUNCH_EACH = (sys.executable, str(PROGRAMS / "lab/launch_each.py"))
@@ -79,11 +79,11 @@ def test_what_is_made_beyond_the_plan_is_of_the_makers_pool_or_of_that_it_made(
 def test_roles_are_matched_without_a_trace(four_nodes: SharedGuest, lab: Path, tmp_path: Path) -> None:
     """Each thread is first put near the memory of another; by what it is seen to use it finds its own."""
     needs("qemu-x86_64")
-    claims, trace, plan = guest_program("claims"), tmp_path / "trace.db", tmp_path / "plan.json"
-    succeed("nprof", "record", "--backend", "emulate", "-o", trace, "--", claims, "4", "3")
+    claims, trace, plan = guest_program("claims_until_moved"), tmp_path / "trace.db", tmp_path / "plan.json"
+    succeed("nprof", "record", "--backend", "emulate", "-o", trace, "--", claims, "4", "512", "0", "0")
     succeed("nmap", "plan", trace, "--machine", "4x2", "--place-all", "-o", plan)
     words = ["--plan", plan, "--match", "--match-seconds", "1", "--report", tmp_path / "applied.json"]
-    result = four_nodes.run(lab / "nlaunch", *words, claims, "4", ROUNDS, "512", "1", timeout=PATIENCE_S)
+    result = four_nodes.run(lab / "nlaunch", *words, claims, "4", "512", "1", ROUNDS, timeout=PATIENCE_S)
     assert result["exit_code"] == 0
     applied = msgspec.json.decode((tmp_path / "applied.json").read_bytes())
     assert "moved to another role's cpus" in applied["match"], applied["match"]

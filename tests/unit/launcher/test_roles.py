@@ -41,8 +41,8 @@ def test_an_order_is_found_by_communication_alone() -> None:
 def test_what_fits_as_it_is_stays() -> None:
     same = np.ones((5, 3))
     found = match_roles(same, same)
-    assert found.moved == 0 and found.fit == pytest.approx(1.0)
-    assert match_roles(np.zeros((3, 2)), np.zeros((3, 2))).moved == 0
+    assert found.threads.tolist() == list(range(5)) and found.fit == pytest.approx(1.0)
+    assert match_roles(np.zeros((3, 2)), np.zeros((3, 2))).threads.tolist() == [0, 1, 2]
 
 
 def plan_of_parts() -> Plan:
