@@ -30,11 +30,13 @@ class Gates:
         """What holds, in the order of the options; also noted in the run. Of one that failed nothing does."""
         verdicts = []
         if self._local is not None:
-            name, share = f"local_share >= {self._local:g}", run.local_share
-            verdicts.append(Verdict(name, not run.failed and share >= self._local, share, self._local))
+            gate, share = f"local_share >= {self._local:g}", run.local_share
+            ok = not run.failed and share >= self._local
+            verdicts.append(Verdict(gate, ok, share, self._local, "local_share"))
         if self._between is not None:
-            name, sent = f"between_hosts <= {self._between:.0f}", run.between_hosts
-            verdicts.append(Verdict(name, not run.failed and sent <= self._between, sent, self._between))
+            gate, sent = f"between_hosts <= {self._between:.0f}", run.between_hosts
+            ok = not run.failed and sent <= self._between
+            verdicts.append(Verdict(gate, ok, sent, self._between, "between_hosts"))
         run.gates = [
             {"gate": one.gate, "ok": one.ok, "left": one.left, "right": one.right} for one in verdicts
         ]

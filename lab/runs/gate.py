@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from numaplan.common import UsageError
 
+from .metrics import both_texts
 from .results import CACHE_METRICS, METRICS, ConfigResult
 
 _CONFIG = re.compile(r"(?<![\w.])[a-z][a-z0-9-]*(?=\.)")
@@ -37,15 +38,17 @@ _EXAMPLE = "write for example 'plan.local_share >= default.local_share + 0.05'"
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a gate holds, and the values of its two sides."""
+    """Whether a gate holds, and the values of its two sides; metric: of which they are amounts, if of one."""
 
     gate: str
     ok: bool
     left: float
     right: float
+    metric: str = ""
 
     def __str__(self) -> str:
-        return f"{self.gate}: {'holds' if self.ok else 'does not hold'} ({self.left:g} and {self.right:g})"
+        left, right = both_texts(self.metric, self.left, self.right)
+        return f"{self.gate}: {'holds' if self.ok else 'does not hold'} ({left} and {right})"
 
 
 def gate_names(text: str, *, cached: bool = False) -> set[str]:
@@ -87,7 +90,9 @@ def _evaluate(text: str, median: Callable[[str, str], float]) -> Verdict:
         match _parse(text):
             case ast.Compare(left, [sign], [right]) if type(sign) in _COMPARE:
                 values = _value(left, median), _value(right, median)
-                return Verdict(text.strip(), _COMPARE[type(sign)](*values), *values)
+                metrics = _metrics(left) | _metrics(right)
+                metric = metrics.pop() if len(metrics) == 1 else ""
+                return Verdict(text.strip(), _COMPARE[type(sign)](*values), *values, metric)
         raise ValueError("not one comparison")
     except ZeroDivisionError:
         raise UsageError(f"gate {text!r}: it divides by zero", _EXAMPLE) from None
@@ -118,6 +123,18 @@ def _value(node: ast.expr, median: Callable[[str, str], float]) -> float:
         case ast.Attribute(ast.Name(), metric):
             raise ValueError(f"no metric {metric!r}; there are {', '.join((*METRICS, *CACHE_METRICS))}")
     raise ValueError(f"{ast.unparse(node)[:20]!r} is not understood")
+
+
+def _metrics(node: ast.expr) -> set[str]:
+    """What a side is an amount of; an empty name among them: of none, as a quotient of two amounts is."""
+    match node:
+        case ast.Attribute(_, metric):
+            return {metric}
+        case ast.BinOp(left, sign, right):
+            ratio = isinstance(sign, ast.Div) and _is_counted(right)
+            square = isinstance(sign, ast.Mult) and _is_counted(left) and _is_counted(right)
+            return {""} if ratio or square else _metrics(left) | _metrics(right)
+    return set()
 
 
 def _is_counted(node: ast.expr) -> bool:

@@ -8,27 +8,27 @@ from typing import TextIO
 
 from numaplan.common import make_console, tell
 
+from .metrics import metric_text
 from .results import ConfigResult, LabCompare, LabRun, Spread
 
 _COLUMNS = (
-    ("local share", "local_share", "{:.1%}"),
-    ("remote", "remote", "{:,.0f}"),
-    ("mean dist.", "mean_distance", "{:.2f}"),
-    ("imbal.", "traffic_imbalance", "{:.2f}"),
-    ("moved", "migrated", "{:,.0f}"),
-    ("hints", "hint_faults", "{:,.0f}"),
-    ("s", "seconds", "{:.2f}"),
+    ("local share", "local_share"),
+    ("remote", "remote"),
+    ("mean dist.", "mean_distance"),
+    ("imbal.", "traffic_imbalance"),
+    ("moved", "migrated"),
+    ("hints", "hint_faults"),
+    ("s", "seconds"),
 )
 _CACHE_COLUMNS = (
-    ("cost", "cost", "{:,.1f} ms"),
-    ("local share", "local_share", "{:.1%}"),
-    ("of memory", "memory_local_share", "{:.1%}"),
-    ("imbal.", "memory_imbalance", "{:.2f}"),
-    ("lines", "lines_between_nodes", "{:,.0f}"),
-    ("cpu", "busiest_cpu", "{:.2f}"),
-    ("s", "seconds", "{:.2f}"),
+    ("cost", "cost"),
+    ("local share", "local_share"),
+    ("of memory", "memory_local_share"),
+    ("imbal.", "memory_imbalance"),
+    ("lines", "lines_between_nodes"),
+    ("cpu", "busiest_cpu"),
+    ("s", "seconds"),
 )
-_UNITS = {"cost": 1e6}  # ns in a ms
 _MAX_CPUS = 64  # a longer table is for --json or --counts
 
 
@@ -122,9 +122,9 @@ def metric_cells(config: ConfigResult) -> list[str]:
     if config.useless:
         return ["failed", *("–" for _ in _columns(config)[1:])]
     texts = []
-    for _, name, form in _columns(config):
+    for _, name in _columns(config):
         spread: Spread = getattr(config, name)
-        text = form.format(spread.median / _UNITS.get(name, 1))
+        text = metric_text(name, spread.median)
         if name == "local_share" and len(config.runs) > 1:
             text += f" ({100 * spread.min:.1f}–{100 * spread.max:.1f})"
         texts.append(text)
@@ -133,10 +133,10 @@ def metric_cells(config: ConfigResult) -> list[str]:
 
 def titles(result: LabCompare) -> list[str]:
     """Headings of `metric_cells`."""
-    return [title for title, _, _ in _columns(next(iter(result.configs.values())))]
+    return [title for title, _ in _columns(next(iter(result.configs.values())))]
 
 
-def _columns(config: ConfigResult) -> tuple[tuple[str, str, str], ...]:
+def _columns(config: ConfigResult) -> tuple[tuple[str, str], ...]:
     return _CACHE_COLUMNS if config.runs[0].cached else _COLUMNS
 
 

@@ -186,6 +186,10 @@ def test_gates_hold_or_say_what_was_counted() -> None:
     assert [verdict.ok for verdict in verdicts] == [False, False]
     with pytest.raises(NotSoError, match=r"local_share >= 0\.71: does not hold"):
         raise_for(verdicts)
+    assert [str(one).partition(": ")[2] for one in verdicts] == [
+        "does not hold (70.0% and 71.0%)",
+        "does not hold (1,000 and 512)",
+    ]
     assert cluster_junit(run, verdicts).count(b"<failure") == 2
     assert b"exited with 3" in cluster_junit(run_of(1, exit_code=3), [])
     assert [verdict.ok for verdict in Gates("1%", "1G").check(run_of(1, exit_code=3))] == [False, False]

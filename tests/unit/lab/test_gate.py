@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
@@ -120,3 +121,27 @@ def test_arithmetic_is_pythons(a: float, b: float, c: float) -> None:
 def test_a_gate_asks_something_of_a_configuration() -> None:
     with pytest.raises(UsageError, match="'1 < 2': it asks nothing of a configuration"):
         gate_names("1 < 2")
+
+
+@pytest.mark.parametrize(
+    ("gate", "said"),
+    [
+        ("plan.cost < 0.1 * default.cost", "63.6 ms and 9.5 ms"),
+        ("1e6 > plan.cost - default.cost", "1.0 ms and -31.1 ms"),
+        ("plan.local_share > default.local_share + 80%", "90.0% and 105.0%"),
+        ("plan.remote > 1e6", "100 and 1,000,000"),
+        ("plan.local_share > 0.9001", "90.00% and 90.01%"),  # 90.0% would be no less than 90.0%
+        ("plan.cost / default.cost < 0.5", "0.671569 and 0.5"),
+        ("plan.remote * default.remote < 1", "100000 and 1"),
+        ("plan.remote < plan.local_share", "100 and 0.9"),
+        ("failed.cost < default.cost", "– and 94.7 ms"),
+    ],
+)
+def test_values_are_said_in_the_units_of_the_tables(gate: str, said: str) -> None:
+    costs = {"plan": 63_597_600.0, "default": 94_700_000.0, "failed": math.nan}
+    configs = {
+        name: msgspec.structs.replace(CONFIGS.get(name, config()), cost=Spread(cost, cost, cost))
+        for name, cost in costs.items()
+    }
+    verdict = check_gate(gate, configs)
+    assert str(verdict) == f"{gate}: {'holds' if verdict.ok else 'does not hold'} ({said})"
