@@ -195,10 +195,18 @@ def _beside(target: Path) -> Path:
 
 
 def read_document(path: FileName, what: str, limit: int = DOCUMENT_LIMIT) -> bytes:
-    """The content of a small file; `what` names its kind in errors. Raises UsageError if it is unreadable."""
+    """The content of a small file; `what` names its kind in errors. Raises UsageError if it is unreadable, or
+    a pipe into which nobody writes."""
+
+    def without_waiting(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NONBLOCK)
+
     try:
-        with Path(path).open("rb") as file:
+        with open(path, "rb", opener=without_waiting) as file:
+            os.set_blocking(file.fileno(), True)
             data = file.read(limit + 1)
+            if not data and stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{path}: nobody writes into this pipe", "start its writer first")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}", f"give a readable {what}") from error
     if len(data) > limit:

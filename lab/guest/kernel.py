@@ -9,6 +9,7 @@ import gzip
 import lzma
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
@@ -54,8 +55,10 @@ class _Record(msgspec.Struct):
 
 def installed_kernel() -> Kernel:
     """The newest kernel in the cache; raises MachineLacksError when there is none."""
-    folders = sorted(cache_folder().glob("kernel-*/kernel.json"), key=lambda path: path.stat().st_mtime)
-    for record_file in reversed(folders):
+    found: list[Path] = []
+    with suppress(OSError):  # 'nlab setup' says what is wrong with the folder
+        found = sorted(cache_folder().glob("kernel-*/kernel.json"), key=lambda path: path.stat().st_mtime)
+    for record_file in reversed(found):
         try:
             record = msgspec.json.decode(record_file.read_bytes(), type=_Record)
         except (*BAD_JSON, OSError):

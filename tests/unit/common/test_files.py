@@ -1,6 +1,7 @@
 """Outputs: links stay links, what is no file is written as it is, a file's mode is kept."""
 
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -8,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.common import UsageError, check_named_once, check_output, open_now, write_document
+from numaplan.common import (
+    UsageError,
+    check_named_once,
+    check_output,
+    open_now,
+    read_document,
+    write_document,
+)
 
 NEW = b"new\n"
 
@@ -111,6 +119,24 @@ def test_a_pipe_without_a_reader_is_not_waited_for(tmp_path: Path) -> None:
         assert os.read(reader, 100) == NEW
         with open_now(pipe) as file:
             assert os.get_blocking(file.fileno())
+    finally:
+        os.close(reader)
+
+
+def test_a_pipe_is_read_to_its_end_if_somebody_writes_into_it(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    signal.alarm(20)  # ends what would wait for ever
+    try:
+        with pytest.raises(UsageError, match="nobody writes into this pipe"):
+            read_document(pipe, "plan")
+    finally:
+        signal.alarm(0)
+    reader, writer = os.pipe()
+    try:
+        with subprocess.Popen(["sh", "-c", "echo new"], stdout=writer):
+            os.close(writer)
+            assert read_document(f"/proc/self/fd/{reader}", "plan") == NEW
     finally:
         os.close(reader)
 

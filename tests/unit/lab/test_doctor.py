@@ -17,3 +17,9 @@ def test_a_kernel_that_is_not_there_lacks_nothing_else(
     for name in (SOCKETS, NETWORK):
         assert not found[name].ok and found[name].hint == "nlab setup"
         assert found[name].found == "there is no kernel that can be used yet"
+
+
+def test_a_cache_that_cannot_be_read_has_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As another user's, where HOME is still theirs: it was an internal error."""
+    monkeypatch.setenv("XDG_CACHE_HOME", f"/{'x' * 300}")
+    assert not {check.name: check for check in diagnose().checks}["kernel"].ok
