@@ -62,6 +62,10 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def from_json(data: bytes | str, where: str = "cluster.json") -> "Cluster":
         """The cluster in a text; raises UsageError naming `where` and the field that is wrong."""
         try:
+            schema = msgspec.json.decode(data, type=_SchemaOnly).schema
+            if schema != SCHEMA:
+                what = f"schema {schema!r}" if schema else "no 'schema', so not a cluster"
+                raise UsageError(what, f"this version reads {SCHEMA}, as 'nmap cluster' writes it")
             return _cluster(msgspec.json.decode(data, type=_Document))
         except msgspec.ValidationError as error:
             raise UsageError(f"{where}: {error}", _FORMAT) from error
@@ -121,6 +125,10 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return 1.0 - np.eye(len(self.hosts))
 
 
+class _SchemaOnly(msgspec.Struct):
+    schema: str = ""
+
+
 class _HostDocument(msgspec.Struct):
     name: str
     slots: int
@@ -128,15 +136,12 @@ class _HostDocument(msgspec.Struct):
 
 
 class _Document(msgspec.Struct):
-    schema: str
     hosts: list[_HostDocument]
     machines: dict[str, Topology] = {}
     distances: tuple[tuple[float, ...], ...] = ()
 
 
 def _cluster(document: _Document) -> Cluster:
-    if document.schema != SCHEMA:
-        raise UsageError(f"schema {document.schema!r}", f"this version reads {SCHEMA}")
     known = {name: Machine.of(topology) for name, topology in document.machines.items()}
     hosts = []
     for number, host in enumerate(document.hosts):

@@ -1,5 +1,6 @@
 """The hosts that guests stand for: as many of one machine, those of a cluster, or those of a job's plan."""
 
+import socket
 from collections.abc import Sequence
 
 from numaplan.common import UsageError, available_bytes, tell
@@ -27,6 +28,8 @@ def wanted_hosts(count: int, machine: str, cluster: str, job: JobPlan | None, sl
     """
     if cluster and job:
         raise UsageError("--cluster and --job both say which hosts there are", "give one of them")
+    if job and slots:
+        raise UsageError(f"--slots {slots}: the plan says which ranks a host has", "leave --slots out")
     if job or cluster:
         used = {one.host for one in job.ranks} if job else set()
         given = (job.cluster if job else Cluster.load(cluster)).hosts
@@ -42,22 +45,44 @@ def wanted_hosts(count: int, machine: str, cluster: str, job: JobPlan | None, sl
     other = Machine.load(machine) if machine else None
     _check(hosts)
     return [
-        Host(name=host.name, slots=slots or host.slots, machine=dense(_told(other or host.machine)))
+        Host(name=host.name, slots=slots or host.slots, machine=_guests(host.name, other or host.machine))
         for host in hosts
     ]
 
 
-def _told(machine: Machine) -> Machine:
+def _guests(host: str, machine: Machine) -> Machine:
+    try:
+        numbered = dense(machine)
+    except UsageError as error:
+        raise UsageError(f"host {host}: {error.what}", error.hint) from error
     if renamed := renumbering(machine):
         tell(f"nlab: {renamed}")
-    return machine
+    return numbered
 
 
 def _check(hosts: Sequence[Host]) -> None:
+    """Raise UsageError for hosts that do not fit, or whose names do not lead from one to another."""
     if len(hosts) > MOST_HOSTS or sum(len(host.name) + 1 for host in hosts) > _NAME_BYTES:
         raise UsageError(
             f"{len(hosts)} hosts do not fit in the lab", f"give at most {MOST_HOSTS}, with short names"
         )
+    seen = {"localhost"}
+    for host in hosts:
+        name = host.name.lower()
+        if len(hosts) > 1 and (name in seen or _is_address(name)):
+            raise UsageError(
+                f"host {host.name}: the lab's hosts do not find it by this name",
+                "give each its own name, no address and not localhost; large and small letters are alike",
+            )
+        seen.add(name)
+
+
+def _is_address(name: str) -> bool:
+    """Whether whoever looks the name up takes it for an address, as 10.0.0.1, 10.1 and 10 are."""
+    try:
+        return bool(socket.inet_aton(name))
+    except OSError:
+        return False
 
 
 def guest_shapes(hosts: Sequence[Host], memory: str) -> list[GuestShape]:

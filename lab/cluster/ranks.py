@@ -67,8 +67,10 @@ def rank_file(host: str, start: PlannedStart, first: Sequence[int], environment:
 def starting_ranks(job: JobPlan, argv: Sequence[str]) -> tuple[list[str], str]:
     """(the command with nlab-rank before the program of the ranks, that program's file).
 
-    Raises UsageError where no word of the command is the plan's program.
+    Raises UsageError where no word of the command is the plan's program, or the plan is of nothing.
     """
+    if not job.ranks:
+        raise UsageError("the plan has no ranks", "make it again with 'nmap plan job/'")
     apps = [plan.app for plan in job.hosts.values()]
     names = {app.name for app in apps} | {Path(app.argv[0]).name for app in apps if app.argv}
     words, program, placed = [], "", False

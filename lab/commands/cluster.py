@@ -8,6 +8,7 @@ from numaplan.common import (
     Command,
     Json,
     Option,
+    UsageError,
     check_output,
     check_own_files,
     errors_in_junit,
@@ -47,7 +48,10 @@ class ClusterCommand(Command, frozen=True):
         str, Option(help="Place ranks, threads and memory by this plan.", metavar="JOB.JSON", reads=True)
     ] = ""
     slots: Annotated[
-        int | None, Option(help="Ranks that fit on a host (default: as many as cpus).", least=1, most=4096)
+        int | None,
+        Option(
+            help="Ranks that fit on a host (default: as many as cpus); not with --job.", least=1, most=4096
+        ),
     ] = None
     memory: Annotated[str, Option(help="Memory of each host (default 2G).", metavar="SIZE")] = ""
     timeout: Annotated[
@@ -59,7 +63,9 @@ class ClusterCommand(Command, frozen=True):
         str, Option(help="Exit 1 if more bytes go between hosts.", metavar="SIZE")
     ] = ""
     junit: Annotated[str, Option(help="Write the verdict for CI.", metavar="OUT.XML", writes=True)] = ""
-    report: Annotated[str, Option(help="Write what was applied in each rank here.", metavar="FOLDER")] = ""
+    report: Annotated[
+        str, Option(help="With --job: write what was applied in each rank here.", metavar="FOLDER")
+    ] = ""
     as_json: Json = False
 
     def run(self) -> int:
@@ -95,6 +101,8 @@ class ClusterCommand(Command, frozen=True):
         from ..runs.tables import say
 
         gates = Gates(self.min_local, self.max_between_hosts)
+        if self.report and not self.job:
+            raise UsageError("--report: without a plan nothing is applied", "add --job JOB.JSON")
         if self.report:
             make_folder(self.report)
         for path in filter(None, (self.junit, self.report and f"{self.report}/r0.json")):

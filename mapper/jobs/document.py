@@ -97,7 +97,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             schema = msgspec.json.decode(data, type=_SchemaOnly).schema
             if schema != SCHEMA:
                 what = f"schema {schema!r}" if schema else "no 'schema', so not a job's plan"
-                hint = f"this version reads {SCHEMA}"
+                hint = f"this version reads {SCHEMA}, as 'nmap plan job/' writes it"
                 if schema.startswith("numaplan/plan/"):
                     hint = "a program's plan is for 'nlaunch --plan'"
                 raise UsageError(f"{where}: {what}", hint)

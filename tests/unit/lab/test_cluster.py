@@ -74,6 +74,7 @@ def test_hosts_are_as_many_as_asked_for_or_those_of_a_cluster_or_of_a_job() -> N
         (1, "", "", job(), "the plan has 2"),
         (0, "", "2*2x1", job(), "both"),
         (0, "", "65*1x1", None, "65 hosts do not fit"),
+        (0, "", "1*2x1+1*64x4", None, "host h1: 64 nodes with 256 cpus do not fit"),
     ],
 )
 def test_hosts_that_cannot_be(
@@ -83,16 +84,41 @@ def test_hosts_that_cannot_be(
         wanted_hosts(count, machine, cluster, plan, 0)
 
 
+@pytest.mark.parametrize("name", ["localhost", "10.0.0.1", "10", "N0"])
+def test_names_that_lead_to_no_host_or_to_two(name: str, tmp_path: Path) -> None:
+    hosts = tuple(Host(name=one, slots=2, machine=MACHINE) for one in ("n0", name))
+    Cluster(hosts=hosts).save(tmp_path / "cluster.json")
+    with pytest.raises(UsageError, match=f"host {name}: the lab's hosts do not find it by this name"):
+        wanted_hosts(0, "", str(tmp_path / "cluster.json"), None, 0)
+    Cluster(hosts=hosts[1:]).save(tmp_path / "cluster.json")  # whom nobody looks for
+    assert [host.name for host in wanted_hosts(0, "", str(tmp_path / "cluster.json"), None, 0)] == [name]
+
+
+def test_what_a_plan_decides_is_not_asked_for_besides() -> None:
+    with pytest.raises(UsageError, match="--slots 1: the plan says which ranks a host has"):
+        wanted_hosts(0, "", "", job(), 1)
+
+
+def test_a_plan_without_ranks_starts_nothing() -> None:
+    nothing = msgspec.structs.replace(job(), ranks=(), hosts={})
+    with pytest.raises(UsageError, match="the plan has no ranks"):
+        starting_ranks(nothing, ["mpirun", "true"])
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--", "true"], "no machine given"),
+        (["-m", "2x1", "--report", "reports", "--", "true"], "--report: without a plan nothing is applied"),
         (["-m", "2x1", "--", "no-such-launcher", "-n", "4"], "no-such-launcher: no such program"),
         (["-m", "2x1", "--max-between-hosts", "few", "--", "true"], "--max-between-hosts few: not a size"),
         (["--job", "none.json", "--", "true"], "none.json: No such file"),
         (["-m", "2x1", "--timeout", "inf", "--", "true"], "--timeout inf: not a number"),
         (["-m", "2x1", "--memory", "10M", "--", "true"], "10 MiB over 2 nodes"),
-        (["-m", "2x1", "--report", "/dev/null", "--", "true"], "/dev/null: File exists — name a folder"),
+        (
+            ["--job", "none.json", "--report", "/dev/null", "--", "true"],
+            "/dev/null: File exists — name a folder",
+        ),
         (["-m", "2x1", "--hosts", "0", "--memory", "10M", "--", "true"], "--hosts: 0 is not in the range"),
         (["-m", "2x1", "--slots", "0", "--memory", "10M", "--", "true"], "--slots: 0 is not in the range"),
     ],

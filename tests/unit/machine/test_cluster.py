@@ -89,6 +89,14 @@ def test_what_is_no_cluster(text: bytes) -> None:
         Cluster.from_json(text, "c.json")
 
 
+def test_another_commands_file_is_named() -> None:
+    """A plan was told that it lacks `hosts`, a job's plan that they are no list."""
+    with pytest.raises(
+        UsageError, match=r"c\.json: schema 'numaplan/job/1' — .* as 'nmap cluster' writes it"
+    ):
+        Cluster.from_json('{"schema": "numaplan/job/1", "hosts": {}}', "c.json")
+
+
 def test_distances_one_way_only() -> None:
     hosts = tuple(Host(name=f"n{i}", slots=1, machine=Machine.load("1x1")) for i in range(2))
     with pytest.raises(UsageError, match="row 1: not symmetric"):
