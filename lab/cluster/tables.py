@@ -3,7 +3,7 @@
 from shlex import join
 from typing import TextIO
 
-from numaplan.common import make_console
+from numaplan.common import counted, make_console
 
 from .results import ClusterRun
 
@@ -17,7 +17,9 @@ def show_cluster(run: ClusterRun, out: TextIO) -> None:
     console = make_console(file=out)
     plan = f", placed by {run.job}" if run.job else ""
     console.print(
-        Text.assemble("user accesses of ", (join(run.argv), "bold"), f" on {len(run.hosts)} hosts{plan}"),
+        Text.assemble(
+            "user accesses of ", (join(run.argv), "bold"), f" on {counted(len(run.hosts), 'host')}{plan}"
+        ),
         soft_wrap=True,
     )
     console.print(_accesses(run))

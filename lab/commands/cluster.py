@@ -28,7 +28,8 @@ class ClusterCommand(Command, frozen=True):
     """Run an MPI job on hosts that are virtual machines, and count its accesses and the bytes between them.
 
     The launcher (mpirun of Open MPI or MPICH) starts on the first host and finds the others by itself. With
-    --job (Open MPI) ranks run on the hosts that the plan has them on, their threads and memory placed.
+    --job ranks run on the hosts that the plan has them on, their threads and memory placed. Give MPICH 4.0 a
+    --timeout: most of its jobs wait for ever in MPI_Finalize where their ranks talk by TCP, as here.
 
     The program's output, input and exit code are its own (124 when --timeout ended it); the tables go to
     stderr. With --json the program's output goes to stderr.

@@ -17,7 +17,7 @@ class CompareCommand(GuestCommand, frozen=True):
     output is dropped.
 
     A gate compares medians: local_share, local, remote, hop_cost, mean_distance, traffic_imbalance, migrated,
-    hint_faults, seconds; but for --no-cache also cost, memory_local_share, memory_imbalance,
+    hint_faults, seconds; but for --no-cache also cost (in ns), memory_local_share, memory_imbalance,
     lines_between_nodes, busiest_cpu.
 
     Example: nlab compare --machine 4x2 --plan plan.json --gate 'plan.cost <= 0.9 * default.cost' -- ./app

@@ -236,9 +236,15 @@ def test_the_tables_say_what_was_predicted(capsys: pytest.CaptureFixture[str]) -
     run.applied = {"r0": {"ok": True}, "r1": {"ok": False, "summary": "1/2 threads"}}
     show_cluster(run, sys.stdout)
     said = capsys.readouterr().out
+    assert said.startswith("user accesses of mpirun on 2 hosts\n")
     assert "123,456 bytes between hosts; 123,000 predicted; 7 more by the launcher" in said
     assert "1 of 2 ranks as planned\nr1: 1/2 threads" in said
     assert [line.split() for line in said.splitlines() if line.startswith("h0 ")] == [
         ["h0", "2x1", "100", "90", "10", "90.0%", "95.0%"],
         ["h0", "·", "123,456"],
     ]
+
+
+def test_one_host_is_no_more_than_one(capsys: pytest.CaptureFixture[str]) -> None:
+    show_cluster(cluster_run(["mpirun"], {"h0": host_run(9, 1)}, Traffic(1), 3.0), sys.stdout)
+    assert capsys.readouterr().out.startswith("user accesses of mpirun on 1 host\n")
