@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Sequence
 
-from numaplan.common import UsageError, available_bytes, tell
+from numaplan.common import MachineLacksError, UsageError, available_bytes, counted, tell
 from numaplan.machine import Cluster, Host, Machine
 from numaplan.mapper import JobPlan
 
@@ -91,11 +91,15 @@ def guest_shapes(hosts: Sequence[Host], memory: str) -> list[GuestShape]:
     Raises UsageError or MachineLacksError when one cannot be.
     """
     available = (available_bytes() >> 20) // max(len(hosts), 1)
-    return [
-        shape_guest(
-            host.machine,
-            parse_memory(memory) if memory else max(USUAL_MIB, 128 * len(host.machine.nodes)),
-            available,
-        )
-        for host in hosts
-    ]
+    try:
+        return [
+            shape_guest(
+                host.machine,
+                parse_memory(memory) if memory else max(USUAL_MIB, 128 * len(host.machine.nodes)),
+                available,
+            )
+            for host in hosts
+        ]
+    except MachineLacksError as error:
+        what = f"{error.what} for each of {counted(len(hosts), 'host')}"
+        raise MachineLacksError(what, "give less with --memory, or fewer hosts") from error

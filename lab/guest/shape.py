@@ -73,7 +73,7 @@ def dense(machine: Machine) -> Machine:
         )
     order = node_order(machine)
     return _machine(
-        machine.name,
+        machine.name or "machine",
         [tuple(number[cpu] for cpu in machine.nodes[row].cpus) for row in order],
         [machine.nodes[row].memory_bytes for row in order],
         machine,

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from numaplan.common import NotSoError, UsageError, read_size
+from numaplan.common import MachineLacksError, NotSoError, UsageError, read_size
 from numaplan.lab.cluster.application import of_application, stage_programs
 from numaplan.lab.cluster.gates import Gates, cluster_junit, parse_share, raise_for
 from numaplan.lab.cluster.hosts import guest_shapes, wanted_hosts
@@ -92,6 +92,12 @@ def test_names_that_lead_to_no_host_or_to_two(name: str, tmp_path: Path) -> None
         wanted_hosts(0, "", str(tmp_path / "cluster.json"), None, 0)
     Cluster(hosts=hosts[1:]).save(tmp_path / "cluster.json")  # whom nobody looks for
     assert [host.name for host in wanted_hosts(0, "", str(tmp_path / "cluster.json"), None, 0)] == [name]
+
+
+def test_too_little_memory_is_so_for_each_host() -> None:
+    """64 hosts were said not to fit in a sixty-fourth of what is there."""
+    with pytest.raises(MachineLacksError, match="MiB are available for each of 3 hosts — give less"):
+        guest_shapes(wanted_hosts(3, "2x1", "", None, 0), "999T")
 
 
 def test_what_a_plan_decides_is_not_asked_for_besides() -> None:

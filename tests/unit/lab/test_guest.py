@@ -77,6 +77,12 @@ def test_odd_machines_are_numbered_as_the_guests_kernel_does() -> None:
     assert renumbering(machine) == "in the lab node 8 is 0, 5 is 1, 3 is 2"
 
 
+def test_a_machine_without_a_name_is_called_so() -> None:
+    """Headings said `./app on , default`."""
+    unnamed = Machine(nodes=(Node(id=0, cpus=(0,)),), distances=((10.0,),))
+    assert dense(unnamed).name == "machine"
+
+
 def test_scaling_keeps_distances() -> None:
     machine = Machine.load("opteron-4x8")
     small = scaled(machine, "3x2")
