@@ -67,7 +67,7 @@ from .report.page import write_report as write_report
 from .report.plan_view import ANOTHER_PROGRAM as ANOTHER_PROGRAM
 from .report.runs import runs_document as runs_document, runs_sentences as runs_sentences
 from .report.terminal import show_analysis as show_analysis
-from .report.units import in_bytes as in_bytes
+from .report.units import in_bytes as in_bytes, in_time as in_time
 from .roles import Roles as Roles, thread_roles as thread_roles
 from .runs.merging import compare_traces as compare_traces, merge_analyses as merge_analyses
 from .runs.stability import (

@@ -29,11 +29,11 @@ def in_bytes(value: float) -> str:
     return f"{value:.4g} TiB"
 
 
-def in_time(ns: float) -> str:
+def in_time(ns: float, digits: int = 4) -> str:
     """A time: 250 ns, 3.2 ms, 12.5 s."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if abs(ns) >= size:
-            return f"{ns / size:.4g} {unit}"
+        if float(f"{abs(ns) / size:.{digits}g}") >= 1:
+            return f"{ns / size:.{digits}g} {unit}"
     return f"{ns:.0f} ns"
 
 

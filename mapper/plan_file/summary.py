@@ -133,12 +133,14 @@ def _costs(predicted: Predicted) -> list[str]:
         return []
     before, parts = predicted.today.cost, predicted.cost_parts
     change = (
-        f", {predicted.cost / before - 1:+.0%} against {_ms(before)} without a plan" if before > 0 else ""
+        f", {predicted.cost / before - 1:+.0%} against {_time(before)} without a plan" if before > 0 else ""
     )
     main = ", ".join(
-        f"{_WAITED[name]} {_ms(value)}" for name, value in parts.items() if value >= predicted.cost / 100 > 0
+        f"{_WAITED[name]} {_time(value)}"
+        for name, value in parts.items()
+        if value >= predicted.cost / 100 > 0
     )
-    lines = [f"expected waiting      {_ms(predicted.cost)}{change}" + (f" ({main})" if main else "")]
+    lines = [f"expected waiting      {_time(predicted.cost)}{change}" + (f" ({main})" if main else "")]
     if predicted.memory_share >= 0 and predicted.counted == "memory accesses":
         today = predicted.today.memory_share
         lines.append(
@@ -181,8 +183,10 @@ _WAITED = {
 }
 
 
-def _ms(ns: float) -> str:
-    return f"{ns / 1e6:.3g} ms"
+def _time(ns: float) -> str:
+    from numaplan.analyzer import in_time
+
+    return in_time(ns, 3)
 
 
 def _change(predicted: Predicted, placed: str) -> list[str]:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from numaplan.analyzer import in_time
+
 from ..memory.pages import PagePlan
 from ..plan_file.parts import CurrentPlacement, Predicted
 from ..threads.cost import node_indices
@@ -123,7 +125,7 @@ def _worth(timed: TimedTask, whole: TimedTask, found: Choice) -> list[str]:
     if found.gain < -found.doubt:
         asked = whole is not timed or timed.options.method != "best"
         return [
-            f"expected to cost {-found.gain / 1e6:.3g} ms of waiting more than leaving it alone"
+            f"expected to cost {in_time(-found.gain, 3)} of waiting more than leaving it alone"
             f"{', as pins or options ask for it' if asked else ''}"
         ]
     if not found.chosen.bound:
@@ -131,8 +133,8 @@ def _worth(timed: TimedTask, whole: TimedTask, found: Choice) -> list[str]:
     share = found.gain / whole.busy_ns(found.alone)
     if found.gain <= found.doubt:
         return [
-            f"what the plan should save ({found.gain / 1e6:.3g} ms of waiting) is within what is unsure about"
-            f" it ({found.doubt / 1e6:.2g} ms)"
+            f"what the plan should save ({in_time(found.gain, 3)} of waiting) is within what is unsure about"
+            f" it ({in_time(found.doubt, 2)})"
         ]
     if share < SMALL:
         return [f"the program hardly waits for memory: the plan saves {share:.2%} of its threads' time"]

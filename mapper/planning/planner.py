@@ -26,6 +26,7 @@ from .by_time import place_for_time
 from .options import PlanOptions
 from .predict import with_caches, with_counted, with_small_blocks, with_touched
 from .task import Placed, PlanTask, usual_objective
+from .thread_notes import thread_notes
 
 SCHEMA = "numaplan/planned/1"
 MOST_BY_THREAD = 1024  # threads, beyond which what binding each costs is told of their lanes
@@ -94,7 +95,8 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         },
     )
     said = workload.notes if task.timed else (*workload.notes, *workload.not_balanced)
-    return Planned(plan, (*machine.notes, *said, *found.notes), found.larger)
+    threads_said = thread_notes(workload, machine)
+    return Planned(plan, (*machine.notes, *said, *threads_said, *found.notes), found.larger)
 
 
 def _program(workload: Workload, thread: int) -> str | msgspec.UnsetType:

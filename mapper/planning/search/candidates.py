@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from numaplan.analyzer import in_time
+
 from ...threads.problem import Floats, Nodes, node_sizes
 from ...workload.real_time import REASON
 from ..cost.placement import Placement
@@ -137,15 +139,13 @@ def _with_fewer_pages(task: TimedTask, found: Sequence[Placement]) -> list[Place
 
 
 def _reason(found: Choice) -> str:
-    before, after = found.alone.cost.total_ns / 1e6, found.chosen.cost.total_ns / 1e6
+    before, after = in_time(found.alone.cost.total_ns, 3), in_time(found.chosen.cost.total_ns, 3)
     if found.gain <= 0:
-        return (
-            f"no placement is expected to be better than the kernel's: the best found costs {after:.3g} ms of"
-            f" waiting, the kernel's {before:.3g}"
-        )
+        best = f"the best found costs {after} of waiting, the kernel's {before}"
+        return f"no placement is expected to be better than the kernel's: {best}"
     return (
-        f"the best placement found is expected to cost {after:.3g} ms of waiting, the kernel's {before:.3g}:"
-        f" less apart than what is unsure about it ({found.doubt / 1e6:.2g} ms)"
+        f"the best placement found is expected to cost {after} of waiting, the kernel's {before}:"
+        f" less apart than what is unsure about it ({in_time(found.doubt, 2)})"
     )
 
 
