@@ -49,7 +49,7 @@ from .identity.environment import of_no_other as of_no_other, prepare as prepare
 from .identity.executable import executable_of as executable_of
 from .identity.image import read_image as read_image
 from .identity.log import Record as Record, read_logs as read_logs
-from .identity.own_machine import machine_named as machine_named
+from .identity.named_machine import machine_named as machine_named
 from .identity.rank import (
     first_process as first_process,
     job_facts as job_facts,
@@ -79,6 +79,7 @@ from .sampling.samples import (
     Sampler as Sampler,
     no_samples as no_samples,
 )
+from .trace.database import is_trace as is_trace
 from .trace.function_names import short_function as short_function
 from .trace.reader import Trace as Trace
 from .trace.rows import RegionKey as RegionKey, SourceName as SourceName

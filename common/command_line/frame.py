@@ -19,6 +19,7 @@ _NO_FOLDER = "the current folder has been removed — change to one that is ther
 _OUT_OF_MEMORY = ("can't start new thread", "Out of Memory Error")  # a stack's, DuckDB's
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_NO_WAY = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR)
 
 
 def run_framed(call: Callable[[], Any], prog: str) -> int:
@@ -90,6 +91,9 @@ def _outcome(call: Callable[[], Any], prog: str, asked: Sequence[int]) -> int:
                 _write_nowhere(sys.stdout)
             where = error.filename or "the output"
             return fail(prog, f"{where}: {error.strerror} — free some space, or write elsewhere", 2)
+        if isinstance(error, OSError) and error.errno in _NO_WAY and error.filename:
+            what = f"{error.filename}: {error.strerror}"
+            return fail(prog, f"{what} — name another, or see who may use it", 2)
         name = type(error).__name__
         return fail(prog, f"internal error: {name}: {error} — run it again with --debug and report it", 2)
     return result if isinstance(result, int) else 0

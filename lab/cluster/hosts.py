@@ -1,11 +1,13 @@
 """The hosts that guests stand for: as many of one machine, those of a cluster, or those of a job's plan."""
 
+import os
 import socket
 from collections.abc import Sequence
 
 from numaplan.common import MachineLacksError, UsageError, available_bytes, counted, tell
 from numaplan.machine import Cluster, Host, Machine
 from numaplan.mapper import JobPlan
+from numaplan.profiler import machine_named
 
 from ..guest.shape import (
     USUAL_MIB,
@@ -40,9 +42,9 @@ def wanted_hosts(count: int, machine: str, cluster: str, job: JobPlan | None, sl
     else:
         if not machine:
             raise UsageError("no machine given", "add --machine 2x2, --cluster C or --job JOB.JSON")
-        model = Machine.load(machine)
+        model = machine_named(machine, os.environ)
         hosts = [Host(name=f"h{host}", slots=len(model.cpus), machine=model) for host in range(count or 2)]
-    other = Machine.load(machine) if machine else None
+    other = machine_named(machine, os.environ) if machine else None
     _check(hosts)
     return [
         Host(name=host.name, slots=slots or host.slots, machine=_guests(host.name, other or host.machine))

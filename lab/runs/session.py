@@ -20,8 +20,7 @@ from numaplan.common import (
     temporary_folder,
 )
 from numaplan.launcher import fit_plan, misfits
-from numaplan.machine import Machine
-from numaplan.profiler import prepare
+from numaplan.profiler import machine_named, prepare
 
 from ..guest.booting import AGAIN, boot
 from ..guest.guest import Guest, Outcome
@@ -50,7 +49,7 @@ STDERR = 2
 class Request:
     """What to run where.
 
-    machine: what `Machine.load` takes; scale: "KxC" or nothing; cpus_per_node: 0 for all; memory: of the
+    machine: what `nmap machine` takes; scale: "KxC" or nothing; cpus_per_node: 0 for all; memory: of the
     whole guest, as "2G" or "1500M", nothing for the usual; timeout: seconds a run, 0 for no limit; well: the
     exit code of a run that did not fail; patience: with a guest that hangs.
     """
@@ -71,7 +70,7 @@ class Request:
 
 def guest_shape(request: Request) -> GuestShape:
     """The guest a request asks for; raises UsageError or MachineLacksError when it cannot be."""
-    machine = Machine.load(request.machine)
+    machine = machine_named(request.machine, os.environ)
     if request.scale:
         machine = scaled(machine, request.scale)
     if request.cpus_per_node:

@@ -6,7 +6,6 @@ For programs whose threads take work in random order: the order of creation then
 import os
 import threading
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from numaplan.common import UsageError
 from numaplan.mapper import Plan, PlanThread
-from numaplan.profiler import LiveEvents, LiveSamples, live_events, start_sampler
+from numaplan.profiler import LiveEvents, LiveSamples, is_trace, live_events, start_sampler
 
 from ..enforce.plan_table import PlanTable
 from ..process.procfs import families
@@ -42,7 +41,7 @@ class Matcher:
         self.plan = plan
         self._table, self._workdir, self._seconds = table, workdir, seconds
         self._trace = trace
-        if trace and not _is_trace(Path(trace)):
+        if trace and not is_trace(Path(trace)):
             raise UsageError(f"{trace}: not a trace that can be read", "give the one of the plan")
         load_matching(bool(trace))  # before the program starts: it takes longer than the samples
         self._sampler = start_sampler(_events(), [os.getpid()])
@@ -147,10 +146,3 @@ def _events() -> LiveEvents:
     """What is sampled, more finely than one may for longer."""
     events = live_events("auto", PERIOD)
     return replace(events, period=LAB_PERIOD) if events.backend == "lab" else events
-
-
-def _is_trace(path: Path) -> bool:
-    """Whether it begins as a DuckDB file: DuckDB itself takes longer to load than the program has to wait."""
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(12)[8:] == b"DUCK"
-    return False

@@ -1,5 +1,6 @@
 """The options of commands that say what to do about a trace."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,11 +46,11 @@ class AdviceCommand(PartCommand, frozen=True, kw_only=True):
 
         paths: of all traces that are planned for; made: a plan, and its name.
         """
-        from numaplan.machine import Machine
+        from numaplan.profiler import machine_named
 
         from ..advice.advise import advise
 
-        target = Machine.load(self.machine) if self.machine else trace.machine
+        target = machine_named(self.machine, os.environ) if self.machine else trace.machine
         if made and not self.machine:
             target = made[0].machine.machine()
         plan = ["nmap plan", shell_line([str(path) for path in paths])]

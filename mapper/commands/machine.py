@@ -17,8 +17,8 @@ class MachineCommand(Command, frozen=True):
         str,
         Argument(
             "SOURCE",
-            help="local, an hwloc XML or machine.json file, a folder as for --sysfs or a tar of one, "
-            "a built-in name, AxB. [default: local]",
+            help="local, an hwloc XML or machine.json file, a trace, a folder as for --sysfs or a tar "
+            "of one, a built-in name, AxB. [default: local]",
         ),
     ] = "local"
     sysfs: Annotated[

@@ -1,5 +1,6 @@
 """`nmap plan`: a plan for the threads and the memory of a recorded program."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -187,7 +188,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
                 opening=opening,
                 larger=self.objective in ("", "time"),
             )
-        from numaplan.machine import Machine
+        from numaplan.profiler import machine_named
 
         from ..scaling.scaled import scaled_workload
 
@@ -195,7 +196,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
             raise UsageError(
                 "--threads goes with traces", "name recordings with two or more numbers of threads"
             )
-        target = Machine.load(self.machine) if self.machine else None
+        target = machine_named(self.machine, os.environ) if self.machine else None
         workload = scaled_workload(self.traces, self.threads, force=self.force, part=self.part)
         target = target or workload.machine
         assert target is not None

@@ -1,5 +1,6 @@
 """What the commands that place a workload share: the options that name it, and words to people."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -105,11 +106,11 @@ class WorkloadCommand(PartCommand, frozen=True, kw_only=True):
         larger: bool = False,
     ) -> "tuple[Workload, Machine]":
         """The same, and the machine to place it on: the one named, else the one in the trace."""
-        from numaplan.machine import Machine
+        from numaplan.profiler import machine_named
 
         if not any(traces) and self.comm is not None and machine is None:
             raise UsageError("a matrix does not say for which machine", "add --machine, such as 4x2 or local")
-        target = Machine.load(machine) if machine else None
+        target = machine_named(machine, os.environ) if machine else None
         workload = self.read_workload(
             *traces, pages=pages, objective=objective, opening=opening, larger=larger
         )

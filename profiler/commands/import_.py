@@ -1,5 +1,6 @@
 """`nprof import`: make a trace of recordings of perf."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -29,11 +30,10 @@ class ImportCommand(Command, frozen=True):
     ] = ""
 
     def run(self) -> None:
-        from numaplan.machine import Machine
-
+        from ..identity.named_machine import machine_named
         from ..recording.importing import import_recordings
 
         with terminal_progress() as progress:
-            chosen = Machine.load(self.machine) if self.machine else None
+            chosen = machine_named(self.machine, os.environ) if self.machine else None
             summary = import_recordings(self.recordings, self.output, machine=chosen, progress=progress)
         say_summary(summary, self.output)

@@ -29,7 +29,7 @@ from ..backends.perf.kernel_files import ROOT, read_text
 from ..debug.dwarf.debug_file import check_servers
 from ..identity.elf import elf_facts
 from ..identity.environment import prepare
-from ..identity.own_machine import machine_named
+from ..identity.named_machine import machine_named
 from ..identity.rank import job_facts
 from ..identity.read import read_identity
 from ..identity.records import Identity

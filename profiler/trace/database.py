@@ -130,13 +130,24 @@ def unreadable(path: Path, error: Exception) -> UsageError:
     return UsageError(f"{path}: the trace cannot be read: {text}", "it is damaged: copy or record it again")
 
 
+def is_trace(path: Path) -> bool:
+    """Whether a file can be read and begins as a DuckDB database does: DuckDB itself takes longer to load."""
+    with suppress(OSError):
+        return path.is_file() and _starts_as_trace(path)
+    return False
+
+
+def _starts_as_trace(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(16)[8:12] == _MAGIC
+
+
 def _check_start(path: Path) -> None:
     try:
-        with path.open("rb") as file:
-            start = file.read(16)
+        is_one = _starts_as_trace(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", "give a trace that 'nprof record' wrote") from error
-    if start[8:12] != _MAGIC:
+    if not is_one:
         raise UsageError(f"{path}: not a trace (no DuckDB file)", "give one that 'nprof record' wrote")
 
 

@@ -78,3 +78,13 @@ def test_a_current_folder_that_was_removed_is_named(
     monkeypatch.chdir(tmp_path)
     assert run_framed(Path("none").stat, "nlab") == 2
     assert "internal error: FileNotFoundError" in capfd.readouterr().err
+
+
+def test_a_name_that_leads_nowhere_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    for path, why in (
+        (tmp_path / ("x" * 300), "File name too long"),
+        (tmp_path / "file/x", "Not a directory"),
+    ):
+        assert run_framed(path.stat, "nmap") == 2
+        assert capfd.readouterr().err.startswith(f"nmap: error: {path}: {why} — ")

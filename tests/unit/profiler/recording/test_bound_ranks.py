@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from numaplan.machine import Machine, own_cpuset
 from numaplan.mapper.commands.main import main
 from numaplan.profiler import machine_named
 from numaplan.profiler.recording.record import RecordOptions, choose
+from tests.support.traces import write_trace
 
 
 @pytest.fixture
@@ -28,6 +30,16 @@ def test_a_rank_s_machine_is_what_its_cpuset_allows(bound: int) -> None:
     assert os.sched_getaffinity(0) == {bound}
     assert machine_named("local", {}).cpus == (bound,)
     assert machine_named("2x2", {"PMI_RANK": "0"}).fingerprint == Machine.load("2x2").fingerprint
+
+
+def test_a_trace_names_its_machine(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    trace = write_trace(tmp_path / "t.db", {"time_ns": [1]}, [], machine="4x2")
+    assert machine_named(str(trace), {}).fingerprint == Machine.load("4x2").fingerprint
+    assert main(["machine", str(trace)]) == 0
+    assert "4 nodes, 8 cpus" in capfd.readouterr().out
+    trace.write_bytes(trace.read_bytes()[:100])
+    assert main(["machine", str(trace)]) == 2
+    assert f"{trace}: the trace cannot be read" in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("bound")
