@@ -46,6 +46,7 @@ from .output.console import (
     make_console as make_console,
     print_json as print_json,
     print_lines as print_lines,
+    print_point as print_point,
     printable as printable,
     printable_json as printable_json,
     shell_line as shell_line,

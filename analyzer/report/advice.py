@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaplan.common import in_page
+from numaplan.common import in_page, print_point
 
 from .units import in_time
 
@@ -89,14 +89,14 @@ def show_advice(console: "Console", advised: Advised) -> None:
         return
     console.print("\nWhat to do first", style="bold")
     for number, one in enumerate(advised.advice[:MOST_SHOWN], 1):
-        console.print(f"  {number}. {one.action}: {gain_words(one)}")
-        console.print(f"     {one.evidence}", style="dim")
+        print_point(console, f"  {number}. ", f"{one.action}: {gain_words(one)}")
+        print_point(console, "     ", one.evidence, style="dim")
         console.print(f"     {one.change}", style="cyan", soft_wrap=True)
     left = len(advised.advice) - MOST_SHOWN
     if left > 0:
         console.print(f"     … {left} more: see --json or nmap report", style="dim")
     if advised.reason:
-        console.print(f"  {advised.reason}")
+        print_point(console, "  ", advised.reason)
 
 
 def advice_section(advised: Advised) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from numaplan.common import make_console
+from numaplan.common import make_console, print_point
 
 from ..analyzed import Analysis
 from ..communication.side_by_side import SideBySide
@@ -39,9 +39,9 @@ def show_analysis(
         style="bold",
     )
     for sentence in sentences:
-        console.print(f"  • {sentence}")
+        print_point(console, "  • ", sentence)
     for note in analysis.notes:
-        console.print(f"  ! {note}", style="yellow")
+        print_point(console, "  ! ", note, style="yellow")
     show_advice(console, advised)
     if analysis.pairs.total():
         console.print("\nCommunication", style="bold", end=" ")

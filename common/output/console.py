@@ -102,3 +102,13 @@ def make_console(**options: Any) -> "Console":
                     yield Segment(printable_lines(text), segment.style)
 
     return PlainConsole(markup=False, highlight=False, **options)
+
+
+def print_point(console: "Console", mark: str, text: str, style: str = "") -> None:
+    """A point of a list; further lines begin below its text, not below its mark."""
+    from textwrap import wrap
+
+    width = max(console.width - len(mark), 1)
+    lines = wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    for number, line in enumerate(lines):
+        console.print(f"{' ' * len(mark) if number else mark}{line}", style=style, soft_wrap=True)

@@ -1,12 +1,13 @@
 """Commands that are shown can be given to a shell, and to a terminal."""
 
+import io
 import json
 import subprocess
 
 import msgspec
 import pytest
 
-from numaplan.common import print_json, shell_line
+from numaplan.common import make_console, print_json, print_point, shell_line
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,18 @@ def test_json_reaches_a_terminal_as_text_and_means_the_same(capsys: pytest.Captu
     assert json.loads(first) == names
     assert first.isprintable()
     assert second == '["\\u007f"]'
+
+
+def test_lines_of_a_point_begin_below_its_text() -> None:
+    out = io.StringIO()
+    console = make_console(file=out, width=20)
+    print_point(console, "  1. ", "threads 0.1 and 0.2 share a-word-that-is-never-cut with 0.3")
+    print_point(console, "  2. ", "\x1b[31mred")
+    assert out.getvalue().split("\n") == [
+        "  1. threads 0.1 and",
+        "     0.2 share",
+        "     a-word-that-is-never-cut",
+        "     with 0.3",
+        "  2. \N{REPLACEMENT CHARACTER}[31mred",
+        "",
+    ]
