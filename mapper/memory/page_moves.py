@@ -26,7 +26,7 @@ SHARED = 1.2  # and so many more of one that others use, too, times their share
 FOLLOWED = 0.9  # of the accesses to a page after the threads started, those that find it moved
 SMALL_FOLLOWED = 0.3  # of those to small blocks, whose pages are not known singly
 # Of programs whose threads the kernel moves about: their pages come after them, whoever uses them.
-ROAMED = 1.5  # moves of a page, times the share of the nodes that are others
+ROAMED = 0.9  # moves of a page, times the share of the nodes that are others
 ROAMED_LINES = 0.6  # of its lines, that come out of other caches, then or when it is used again
 OWN_LINES = 1 / 8  # of a page's lines, that are in caches of another node though one alone uses it
 ROUNDS = 40  # of halving an interval
