@@ -52,7 +52,7 @@ from .output.console import (
     shell_line as shell_line,
     tell as tell,
 )
-from .output.document import BAD_JSON as BAD_JSON, reviewable_json as reviewable_json
+from .output.document import BAD_JSON as BAD_JSON, reviewable_json as reviewable_json, schema_of as schema_of
 from .output.junit import JUnitCase as JUnitCase, errors_in_junit as errors_in_junit, junit_xml as junit_xml
 from .output.notebook import cells_html as cells_html, facts_html as facts_html
 from .processes.dying import die_as_program as die_as_program

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaplan.common import BAD_JSON, UsageError, read_document, reviewable_json, write_document
+from numaplan.common import BAD_JSON, UsageError, read_document, reviewable_json, schema_of, write_document
 
 from .builtin import BUILT_IN, GRID
 from .model import Machine
@@ -62,7 +62,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def from_json(data: bytes | str, where: str = "cluster.json") -> "Cluster":
         """The cluster in a text; raises UsageError naming `where` and the field that is wrong."""
         try:
-            schema = msgspec.json.decode(data, type=_SchemaOnly).schema
+            schema = schema_of(data)
             if schema != SCHEMA:
                 what = f"schema {schema!r}" if schema else "no 'schema', so not a cluster"
                 raise UsageError(what, f"this version reads {SCHEMA}, as 'nmap cluster' writes it")
@@ -123,10 +123,6 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if self.distances:
             return np.array(self.distances, dtype=np.float64)
         return 1.0 - np.eye(len(self.hosts))
-
-
-class _SchemaOnly(msgspec.Struct):
-    schema: str = ""
 
 
 class _HostDocument(msgspec.Struct):

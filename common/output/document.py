@@ -8,6 +8,15 @@ import msgspec
 BAD_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
+class _SchemaOnly(msgspec.Struct):
+    schema: str = ""
+
+
+def schema_of(data: bytes | str) -> str:
+    """What a JSON document says that it is; empty where it does not. Raises as of BAD_JSON."""
+    return msgspec.json.decode(data, type=_SchemaOnly).schema
+
+
 def reviewable_json(content: dict[str, Any]) -> bytes:
     """The text of a JSON document of plain values, in the order of its keys."""
     parts = [f"{_line(key)}: {_block(value)}" for key, value in content.items()]

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from numaplan.common import BAD_JSON, UsageError, read_document, reviewable_json, write_document
+from numaplan.common import BAD_JSON, UsageError, read_document, reviewable_json, schema_of, write_document
 from numaplan.machine import Cluster
 
 from ..plan_file.parts import Count
@@ -18,15 +18,11 @@ SCHEMA = "numaplan/job/1"
 JOB_LIMIT = 1 << 30  # bytes; 16 threads each of 10,000 ranks take some 20 MB
 
 
-class _SchemaOnly(msgspec.Struct):
-    schema: str = ""
-
-
 def is_job_plan(path: str | os.PathLike[str]) -> bool:
     """Whether a file says that it is the plan of a job; whoever reads it then tells what is wrong with it."""
     data = read_document(path, "plan", JOB_LIMIT)
     try:
-        return msgspec.json.decode(data, type=_SchemaOnly).schema.startswith("numaplan/job/")
+        return schema_of(data).startswith("numaplan/job/")
     except BAD_JSON:
         return False
 
@@ -94,7 +90,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ) -> "JobPlan":
         """The plan in a text; as `load`."""
         try:
-            schema = msgspec.json.decode(data, type=_SchemaOnly).schema
+            schema = schema_of(data)
             if schema != SCHEMA:
                 what = f"schema {schema!r}" if schema else "no 'schema', so not a job's plan"
                 hint = f"this version reads {SCHEMA}, as 'nmap plan job/' writes it"

@@ -18,6 +18,7 @@ from numaplan.common import (
     facts_html,
     read_document,
     reviewable_json,
+    schema_of,
     shell_line,
     write_document,
 )
@@ -160,12 +161,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return reviewable_json(msgspec.to_builtins(self))
 
 
-class _SchemaOnly(msgspec.Struct):
-    schema: str = ""
-
-
 def _check_schema(data: bytes | str, where: str) -> None:
-    found = msgspec.json.decode(data, type=_SchemaOnly).schema
+    found = schema_of(data)
     if found != SCHEMA:
         what = f"schema {found!r}" if found else "no 'schema', so not a plan"
         raise UsageError(f"{where}: {what}", _hint_for(found))

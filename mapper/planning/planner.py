@@ -95,8 +95,8 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         },
     )
     said = workload.notes if task.timed else (*workload.notes, *workload.not_balanced)
-    threads_said = thread_notes(workload, machine)
-    return Planned(plan, (*machine.notes, *said, *threads_said, *found.notes), found.larger)
+    notes = (*machine.notes, *said, *thread_notes(workload, machine), *found.notes)
+    return Planned(plan, notes, found.larger)
 
 
 def _program(workload: Workload, thread: int) -> str | msgspec.UnsetType:

@@ -16,5 +16,5 @@ def thread_notes(workload: Workload, machine: Machine) -> list[str]:
         return []
     return [
         f"it had {most} threads at once where it saw {few} cpus: if it makes as many as it sees, it makes"
-        f" others on {many}; nprof record --machine {machine.name or 'FILE'} shows it all of them"
+        f" others on {many}; nprof record with the same --machine shows it all of them"
     ]

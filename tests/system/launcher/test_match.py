@@ -12,6 +12,7 @@ from numaplan.mapper import Plan
 from tests.support.commands import needs, run
 from tests.support.launching import NLAUNCH, build
 from tests.support.outside import children, comm, state_of
+from tests.support.programs import EXAMPLES, compiled
 from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.system
@@ -109,3 +110,14 @@ def test_without_it_an_unstable_identity_is_warned_of(recorded: Path, tmp_path: 
 def test_a_trace_that_is_not_there(recorded: Path) -> None:
     done = run("nlaunch", "--plan", "plan.json", "--match-trace", "gone.db", build("roles"), cwd=recorded)
     assert done.returncode == 2 and done.stderr.count(b"\n") == 1
+
+
+def test_the_example_s_sum_does_not_depend_on_who_takes_which_part() -> None:
+    claims = compiled(EXAMPLES / "claims.c")
+    sums = {
+        subprocess.run(
+            [claims, "4", "3", "64", turn], capture_output=True, check=True, timeout=PATIENCE_S
+        ).stdout
+        for turn in ("0", "1", "7")
+    }
+    assert len(sums) == 1 and sums.pop().strip().isdigit()

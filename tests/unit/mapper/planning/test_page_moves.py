@@ -116,12 +116,12 @@ def test_pages_move_for_processes_that_run_for_long() -> None:
 
 def test_pages_of_threads_that_nobody_binds_come_after_them() -> None:
     """Whoever uses them, and wherever they were touched first."""
-    nobody = np.zeros(10, bool)
     for work in (both(100, 100), stats(10, 5000, 0), stats(10, 5000, 1)):
-        moves = roaming_moves(work, np.ones(2), 4, np.zeros(len(work.page), bool))
+        held = np.zeros(len(work.page), bool)
+        moves = roaming_moves(work, np.ones(2), 4, held)
         assert moves.pages == pytest.approx(10 * ROAMED * 3 / 4)
         assert moves.lines == pytest.approx(moves.pages * 64 * ROAMED_LINES)
-        assert roaming_moves(work, np.zeros(2), 4, nobody[:1].repeat(len(work.page))) == STILL
+        assert roaming_moves(work, np.zeros(2), 4, held) == STILL
     half = roaming_moves(both(100, 100), np.array([1.0, 0.0]), 4, np.zeros(20, bool))
     assert half.pages == pytest.approx(10 * ROAMED * 3 / 4 / 2)
 
